@@ -1,0 +1,179 @@
+"""The acceptance rules: what the target says at a node, and which guesses survive that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from edgespec.decoding.draft import ROOT, Draft, Row, Support
+from edgespec.decoding.noise import Noise
+from edgespec.decoding.sampling import Sampling
+from edgespec.decoding.session import Scores
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A path of draft nodes from the root, then one token of the target's own.
+
+    cut_at: the node whose token became the next token, where an end token or a stop sequence
+    shortened the path; None otherwise.
+    """
+
+    path: tuple[int, ...]
+    next_token: int
+    cut_at: int | None = None
+
+    def tokens(self, draft: Draft) -> list[int]:
+        """What this round commits, in order."""
+        return [*(draft.tokens[node] for node in self.path), self.next_token]
+
+    def keep(self, n: int, draft: Draft) -> Accepted:
+        """Only the first `n` tokens; the last of them becomes the next token."""
+        if n > len(self.path):
+            return self
+        last = self.path[n - 1]
+        return Accepted(self.path[: n - 1], draft.tokens[last], cut_at=last)
+
+
+class Rule(Protocol):
+    """How the target decides at one node, and how a drafter should guess to be agreed with."""
+
+    trees: bool
+
+    def decide(self, place: Place) -> tuple[int | None, int]:
+        """The child that is accepted, or None, and the token that the target chose."""
+        ...
+
+    def guess(self, row: Row, recent: Sequence[int], index: int) -> tuple[int, Support | None]:
+        """A drafter's token for reply index `index` from its own scores, and its q."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the walk stands: a node of a draft, the tokens before it, its index in the reply."""
+
+    draft: Draft
+    scores: Scores
+    node: int
+    recent: Sequence[int]
+    index: int
+
+
+def accept(
+    draft: Draft, scores: Scores, rule: Rule, recent: Sequence[int], index: int
+) -> Accepted:
+    """Walk down the draft for as long as the target agrees, then let the target speak.
+
+    recent: the committed tokens that penalties look at. index: place of the next token in the
+    reply.
+    """
+    node = ROOT
+    path: list[int] = []
+    history = list(recent)
+    while True:
+        child, token = rule.decide(Place(draft, scores, node, history, index + len(path)))
+        if child is None:
+            return Accepted(tuple(path), token)
+        node = child
+        path.append(child)
+        history.append(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Coupled:
+    """The target chooses argmax(log p + G); a guess is accepted when it is that token.
+
+    Every token is an exact draw from p, since each index has fresh noise. The drafter applies
+    the same noise to its own q. Source: arXiv:2408.07978.
+    """
+
+    sampling: Sampling
+    noise: Noise
+    trees: bool = True
+
+    def decide(self, place: Place) -> tuple[int | None, int]:
+        if self.sampling.greedy and self.sampling.raw:
+            token = place.scores.top(place.node)
+        else:
+            token = self._choose(place.scores.logits(place.node), place.recent, place.index)
+        for child in place.draft.children(place.node):
+            if place.draft.tokens[child] == token:
+                return child, token
+        return None, token
+
+    def guess(self, row: Row, recent: Sequence[int], index: int) -> tuple[int, Support | None]:
+        return self._choose(row, recent, index), None
+
+    def _choose(self, row: Row, recent: Sequence[int], index: int) -> int:
+        shaped = self.sampling.shaped(row, recent)
+        if self.sampling.greedy:
+            return int(shaped.argmax())
+        tempered = self.sampling.tempered(shaped)
+        if not self.sampling.filters:
+            return self.noise.argmax(index, tempered)
+        support = self.sampling.support(tempered)
+        noisy = np.log(support.p) + self.noise.gumbel(index, support.ids)
+        return int(support.ids[noisy.argmax()])
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Accept a guess x with min(1, p(x)/q(x)); once one is turned down, draw from what is left.
+
+    Chains only. The drafter's draws, the coins and the rest have streams of their own, keyed
+    by round as well: reusing them in a later round would bias the text.
+    Source: Leviathan 2023, arXiv:2211.17192, alg. 1; Chen 2023, arXiv:2302.01318.
+    """
+
+    sampling: Sampling
+    noise: Noise
+    round: int = 0
+    trees: bool = False
+
+    def decide(self, place: Place) -> tuple[int | None, int]:
+        p = self._distribution(place.scores.logits(place.node), place.recent)
+        children = place.draft.children(place.node)
+        if not children:
+            return None, self._draw(p, "own", place.index)
+        (child,) = children
+        token, q = place.draft.tokens[child], place.draft.q[child]
+        q_token = 1.0 if q is None else q.of(token)
+        coin = self.noise.uniform("coin", self.round, place.index)
+        if coin * q_token < p.of(token):
+            return child, token
+        return None, self._draw(_left_over(p, token, q), "rest", place.index)
+
+    def guess(self, row: Row, recent: Sequence[int], index: int) -> tuple[int, Support | None]:
+        q = self._distribution(row, recent)
+        return self._draw(q, "draft", index), q
+
+    def _distribution(self, row: Row, recent: Sequence[int]) -> Support:
+        shaped = self.sampling.shaped(row, recent)
+        if self.sampling.greedy:
+            return Support(np.array([shaped.argmax()], dtype=np.int32), np.ones(1))
+        return self.sampling.support(self.sampling.tempered(shaped))
+
+    def _draw(self, p: Support, stream: str, index: int) -> int:
+        cumulative = np.cumsum(p.p)
+        u = self.noise.uniform(stream, self.round, index) * cumulative[-1]
+        at = int(np.searchsorted(cumulative, u, side="right"))
+        return int(p.ids[min(at, len(p.ids) - 1)])
+
+
+def _left_over(p: Support, token: int, q: Support | None) -> Support:
+    """norm(max(p - q, 0)): the target's distribution once `token` has been turned down."""
+    taken = np.zeros(len(p.ids))
+    if q is None:
+        taken[p.ids == token] = 1.0
+    else:
+        at = np.searchsorted(q.ids, p.ids)
+        at[at == len(q.ids)] = 0
+        taken = np.where(q.ids[at] == p.ids, q.p[at], 0.0)
+    rest = np.maximum(p.p - taken, 0.0)
+    total = rest.sum()
+    # p = q up to rounding: a rejection then has probability 0 and p itself is the answer
+    return Support(p.ids, rest / total) if total > 0 else p

@@ -1,0 +1,72 @@
+"""The whole of what a backend must do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from edgespec.decoding.draft import Draft, Row, Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What a session can do.
+
+    context   tokens its cache holds.
+    tree      whether verify() takes drafts with siblings.
+    rollback  how many drafted tokens it can take back; None = any number.
+    hidden    layers whose hidden states it can hand to a drafter; None = none.
+    """
+
+    vocab: int
+    context: int
+    tree: bool = False
+    rollback: int | None = None
+    hidden: tuple[int, ...] | None = None
+
+
+class Scores(Protocol):
+    """Target scores for one verify(), valid until the next call on the session.
+
+    Row ROOT (-1) scores what follows the pending token, row i what follows draft node i.
+    Rows stay where they are until asked for.
+    """
+
+    def top(self, node: int) -> int:
+        """Token with the highest score; the lowest id among equals."""
+        ...
+
+    def logits(self, node: int) -> Row:
+        """float32 [vocab]; a view, not to be written to."""
+        ...
+
+
+class Session(Protocol):
+    """One conversation's tokens and cache.
+
+    Invariant between calls: the cache holds every committed token but the last, `pending`.
+    """
+
+    @property
+    def caps(self) -> Caps: ...
+
+    def prefill(self, tokens: Tokens) -> Iterator[int]:
+        """Make the committed tokens equal `tokens`, reusing the longest common prefix.
+
+        Yields how many tokens the cache holds: first what was reused, then after each chunk.
+        May be abandoned between chunks; what was read stays usable. The last chunk may wait
+        and ride with the next verify().
+        """
+        ...
+
+    def verify(self, draft: Draft) -> Scores:
+        """One forward pass over [pending, *draft]; nothing in it that commit() cannot drop.
+
+        Raises: CacheFull when the pass does not fit.
+        """
+        ...
+
+    def commit(self, path: Sequence[int], next_token: int) -> None:
+        """Keep the draft nodes in `path`, drop the others, make `next_token` pending."""
+        ...
