@@ -13,6 +13,8 @@ from edgespec.decoding.noise import Noise
 from edgespec.decoding.sampling import Sampling
 from edgespec.decoding.session import Scores
 
+_MANY = 4096  # survivors from which noise is no longer made for each
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
@@ -41,7 +43,10 @@ class Accepted:
 class Rule(Protocol):
     """How the target decides at one node, and how a drafter should guess to be agreed with."""
 
-    trees: bool
+    @property
+    def trees(self) -> bool:
+        """Whether it can judge drafts with siblings."""
+        ...
 
     def decide(self, place: Place) -> tuple[int | None, int]:
         """The child that is accepted, or None, and the token that the target chose."""
@@ -63,9 +68,7 @@ class Place:
     index: int
 
 
-def accept(
-    draft: Draft, scores: Scores, rule: Rule, recent: Sequence[int], index: int
-) -> Accepted:
+def accept(draft: Draft, scores: Scores, rule: Rule, recent: Sequence[int], index: int) -> Accepted:
     """Walk down the draft for as long as the target agrees, then let the target speak.
 
     recent: the committed tokens that penalties look at. index: place of the next token in the
@@ -115,9 +118,13 @@ class Coupled:
         tempered = self.sampling.tempered(shaped)
         if not self.sampling.filters:
             return self.noise.argmax(index, tempered)
-        support = self.sampling.support(tempered)
-        noisy = np.log(support.p) + self.noise.gumbel(index, support.ids)
-        return int(support.ids[noisy.argmax()])
+        cut = self.sampling.cutoff(tempered)
+        ids = np.flatnonzero(tempered >= cut).astype(np.int32)
+        if len(ids) > _MANY:
+            masked = np.where(tempered >= cut, tempered, np.float32(-np.inf))
+            return self.noise.argmax(index, masked)
+        noisy = tempered[ids] + self.noise.gumbel(index, ids)
+        return int(ids[noisy.argmax()])
 
 
 @dataclass(frozen=True, slots=True)

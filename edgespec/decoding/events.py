@@ -26,7 +26,7 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PromptRead:
-    """How far the prompt has been read: `read` of `total` tokens, `reused` of them from the cache."""
+    """How far the prompt is: `read` of `total` tokens, `reused` of them from the cache."""
 
     read: int
     total: int

@@ -9,7 +9,16 @@ import numpy as np
 
 from edgespec.decoding.accept import Accepted, accept
 from edgespec.decoding.draft import EMPTY, ROOT, Draft
-from edgespec.decoding.events import Committed, Event, Finished, Guess, Kind, PromptRead, Round, Stop
+from edgespec.decoding.events import (
+    Committed,
+    Event,
+    Finished,
+    Guess,
+    Kind,
+    PromptRead,
+    Round,
+    Stop,
+)
 from edgespec.decoding.history import TokenHistory
 from edgespec.decoding.proposer import Guarded, Outcome, Proposer, State, UpTo
 from edgespec.decoding.request import Request

@@ -110,7 +110,7 @@ def _words(keys: tuple[int, int, int, int], ids: Tokens) -> NDArray[np.float64]:
     plain = np.ascontiguousarray(ids).astype(np.uint32)
     high = _hash(plain, keys[0], keys[1])
     low = _hash(plain, keys[2], keys[3])
-    return (high * 2.0**32 + low + 0.5) / 2.0**64
+    return np.asarray((high * 2.0**32 + low + 0.5) / 2.0**64, dtype=np.float64)
 
 
 def _gumbel_of(v: NDArray[np.float64]) -> NDArray[np.float64]:

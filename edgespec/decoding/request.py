@@ -84,7 +84,8 @@ class Request:
     def rule_for(self, round_number: int) -> Coupled | Rejection:
         """The acceptance rule for one round."""
         reply, seed = self.reply, self.sampling.seed
-        assert reply is not None and seed is not None, "rule_for() needs a seeded() request"
+        assert reply is not None, "rule_for() needs a seeded() request"
+        assert seed is not None, "rule_for() needs a seeded() request"
         noise = Noise(seed, reply.key, reply.branch)
         if self.rule is RuleName.COUPLED:
             return Coupled(self.sampling, noise)

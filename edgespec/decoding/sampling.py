@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgespec.decoding.draft import Row, Support
 from edgespec.errors import BackendFailed, BadInput
 
-_NEAR = 12.0  # nats below the best score in which the survivors are looked for first
+_SMALL = 8192  # scores that may be sorted outright
+_STRIDE = 64  # every such score is looked at to guess where the k-th best lies
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,11 @@ class Sampling:
         """Whether scores go to the choice as they come, without penalties or bias."""
         return not self.logit_bias and (
             not self.penalty_window
-            or (self.repeat_penalty == 1 and not self.presence_penalty and not self.frequency_penalty)
+            or (
+                self.repeat_penalty == 1
+                and not self.presence_penalty
+                and not self.frequency_penalty
+            )
         )
 
     @property
@@ -91,53 +95,60 @@ class Sampling:
         scaled *= np.float32(1.0 / self.temperature)
         return scaled
 
+    def cutoff(self, tempered: Row) -> float:
+        """The score below which tokens are dropped; equals of the last survivor stay."""
+        pool, cut = tempered, -math.inf
+        if 0 < self.top_k < len(tempered):
+            cut = _kth_best(tempered, self.top_k)
+            pool = tempered[tempered >= cut]
+        if self.top_p < 1:
+            cut = max(cut, _nucleus_edge(pool, self.top_p))
+        return max(cut, math.log(self.min_p)) if self.min_p > 0 else cut
+
     def support(self, tempered: Row) -> Support:
         """The tokens that survive top-k, top-p and min-p, with their probabilities."""
-        ids, z = self._candidates(tempered)
-        order = np.argsort(-z, kind="stable")
-        if 0 < self.top_k < len(order):
-            order = order[: self.top_k]
-        p = np.exp(z[order].astype(np.float64))
-        if self.top_p < 1:
-            whole = p.sum() if self.top_k else _mass(tempered)
-            keep = int(np.searchsorted(np.cumsum(p), self.top_p * whole)) + 1
-            order, p = order[:keep], p[:keep]
-        if self.min_p > 0:
-            order = order[p >= self.min_p * p[0]]
-        ids = np.sort(ids[order])
+        ids = np.flatnonzero(tempered >= self.cutoff(tempered)).astype(np.int32)
         weight = np.exp(tempered[ids].astype(np.float64))
         return Support(ids, weight / weight.sum())
 
-    def _candidates(self, tempered: Row) -> tuple[NDArray[np.int32], Row]:
-        """A set that holds every survivor and seldom much more: nothing of vocabulary size is
-        sorted unless the distribution is flat."""
-        if not self.filters:
-            near = np.arange(len(tempered), dtype=np.int32)
-            return near, tempered
-        depth = _NEAR
-        if self.min_p > 0 and self.top_p == 1:  # else top-p needs the mass that min-p would hide
-            depth = min(_NEAR, 1e-3 - math.log(self.min_p))
-        near = np.flatnonzero(tempered >= -depth).astype(np.int32)
-        if depth < _NEAR or self._covers(tempered, near):
-            return self._top_of(near, tempered)
-        return self._top_of(np.arange(len(tempered), dtype=np.int32), tempered)
 
-    def _covers(self, tempered: Row, near: NDArray[np.int32]) -> bool:
-        if self.top_k:
-            return len(near) >= self.top_k
-        return float(np.exp(tempered[near], dtype=np.float64).sum()) >= self.top_p * _mass(tempered)
-
-    def _top_of(self, ids: NDArray[np.int32], tempered: Row) -> tuple[NDArray[np.int32], Row]:
-        z = tempered[ids]
-        if 0 < self.top_k < len(ids):
-            kth = np.partition(z, len(z) - self.top_k)[len(z) - self.top_k]
-            keep = z >= kth  # ties at the edge stay, so that the stable order decides
-            return ids[keep], z[keep]
-        return ids, z
+def _kth_best(z: Row, k: int) -> float:
+    """The k-th highest score, looking closely only at scores that are likely among the k."""
+    near = z
+    if len(z) > _SMALL:
+        sample = z[::_STRIDE]
+        rank = len(sample) - 1 - min(len(sample) - 1, 4 + 4 * k // _STRIDE)
+        near = z[z >= np.partition(sample, rank)[rank]]
+        near = near if len(near) >= k else z
+    return float(np.partition(near, len(near) - k)[len(near) - k])
 
 
-def _mass(tempered: Row) -> float:
-    return float(np.exp(tempered).sum(dtype=np.float64))
+def _nucleus_edge(z: Row, top_p: float) -> float:
+    """The lowest score of the smallest set of best tokens that holds `top_p` of the mass.
+
+    Sorts only the slice of the scores in which a sample says that the edge lies.
+    """
+    p = np.exp(z)
+    need = top_p * float(p.sum(dtype=np.float64))
+    for low, high in _windows(z, top_p):
+        above = float(p[z > high].sum(dtype=np.float64))
+        inside = np.sort(z[(z >= low) & (z <= high)])[::-1]
+        mass = above + np.cumsum(np.exp(inside, dtype=np.float64))
+        if above < need and len(mass) and mass[-1] >= need:
+            return float(inside[np.searchsorted(mass, need)])
+    return float(z.min())  # top_p so near 1 that rounding hides the last token
+
+
+def _windows(z: Row, top_p: float) -> Iterator[tuple[float, float]]:
+    """Slices of the scores to look for the edge of the nucleus in, the likeliest first."""
+    if len(z) > _SMALL:
+        sample = np.sort(z[:: _STRIDE // 4])[::-1]
+        mass = np.cumsum(np.exp(sample, dtype=np.float64))
+        at = int(np.searchsorted(mass, top_p * mass[-1]))
+        margin = 8 + len(sample) // 32
+        low = float(sample[min(at + margin, len(sample) - 1)])
+        yield low, float(sample[at - margin]) if at > margin else 0.0
+    yield -np.inf, 0.0
 
 
 def _finite_best(row: Row) -> np.float32:

@@ -140,7 +140,7 @@ class Stats:
 def _by_depth(
     event: Round, tested_at: tuple[int, ...], accepted_at: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Positions tested and accepted at each depth; siblings share the one position they stand in."""
+    """Positions tested and accepted at each depth; siblings share one position."""
     tested, accepted = list(tested_at), list(accepted_at)
     depths: list[int] = []
     seen: set[int] = set()
