@@ -1,1 +1,5 @@
-"""The llama.cpp adapter."""
+"""The llama.cpp adapter: edgespec's sessions over llama-cpp-python's low-level API."""
+
+from edgespec_llamacpp.backend import LlamaCppBackend
+
+__all__ = ["LlamaCppBackend"]

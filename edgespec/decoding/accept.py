@@ -12,6 +12,7 @@ from edgespec.decoding.draft import ROOT, Draft, Row, Support
 from edgespec.decoding.noise import Noise
 from edgespec.decoding.sampling import Sampling
 from edgespec.decoding.session import Scores
+from edgespec.errors import BackendFailed
 
 _MANY = 4096  # survivors from which noise is no longer made for each
 
@@ -40,6 +41,18 @@ class Accepted:
         return Accepted(self.path[: n - 1], draft.tokens[last], cut_at=last)
 
 
+@dataclass(frozen=True, slots=True)
+class Guessed:
+    """A drafter's choice. confidence: its share of the drafter's unfiltered distribution.
+
+    q: what it was drawn from, None where it was not drawn at random.
+    """
+
+    token: int
+    confidence: float
+    q: Support | None = None
+
+
 class Rule(Protocol):
     """How the target decides at one node, and how a drafter should guess to be agreed with."""
 
@@ -52,8 +65,8 @@ class Rule(Protocol):
         """The child that is accepted, or None, and the token that the target chose."""
         ...
 
-    def guess(self, row: Row, recent: Sequence[int], index: int) -> tuple[int, Support | None]:
-        """A drafter's token for reply index `index` from its own scores, and its q."""
+    def guess(self, row: Row, recent: Sequence[int], index: int) -> Guessed:
+        """A drafter's token for reply index `index` from its own scores."""
         ...
 
 
@@ -108,8 +121,9 @@ class Coupled:
                 return child, token
         return None, token
 
-    def guess(self, row: Row, recent: Sequence[int], index: int) -> tuple[int, Support | None]:
-        return self._choose(row, recent, index), None
+    def guess(self, row: Row, recent: Sequence[int], index: int) -> Guessed:
+        token = self._choose(row, recent, index)
+        return Guessed(token, _share(row, token))
 
     def _choose(self, row: Row, recent: Sequence[int], index: int) -> int:
         shaped = self.sampling.shaped(row, recent)
@@ -154,9 +168,10 @@ class Rejection:
             return child, token
         return None, self._draw(_left_over(p, token, q), "rest", place.index)
 
-    def guess(self, row: Row, recent: Sequence[int], index: int) -> tuple[int, Support | None]:
+    def guess(self, row: Row, recent: Sequence[int], index: int) -> Guessed:
         q = self._distribution(row, recent)
-        return self._draw(q, "draft", index), q
+        token = self._draw(q, "draft", index)
+        return Guessed(token, _share(row, token), q)
 
     def _distribution(self, row: Row, recent: Sequence[int]) -> Support:
         shaped = self.sampling.shaped(row, recent)
@@ -169,6 +184,15 @@ class Rejection:
         u = self.noise.uniform(stream, self.round, index) * cumulative[-1]
         at = int(np.searchsorted(cumulative, u, side="right"))
         return int(p.ids[min(at, len(p.ids) - 1)])
+
+
+def _share(row: Row, token: int) -> float:
+    """Softmax of a row at one token, at temperature 1."""
+    weights = np.exp(row - row[token])
+    share = 1.0 / float(weights.sum(dtype=np.float64))
+    if not np.isfinite(share):
+        raise BackendFailed("the drafter returned scores that are no numbers.")
+    return share
 
 
 def _left_over(p: Support, token: int, q: Support | None) -> Support:

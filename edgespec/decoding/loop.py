@@ -62,11 +62,13 @@ class Decoding:
         """
         self._opened_s = self._clock()
         self._rule = self.request.rule_for(self._round)
+        window = self.request.sampling.window
+        self._recent = self._history.array[-window:].tolist() if window else []
         room = self._room()
         if self._round == 0 or room < 1:
             self._draft = EMPTY
         else:
-            state = State(self._history.array, self._index, self._rule)
+            state = State(self._history.array, self._index, self._rule, self._recent)
             self._draft = self.proposer.propose(state, UpTo(room))
         self._drafted_s = self._clock()
         return self._draft
@@ -79,9 +81,7 @@ class Decoding:
     def close(self, scores: Scores) -> Round:
         """Accept, commit, observe; the event tells of what is already in the session."""
         draft, verified_s = self._draft, self._clock()
-        window = self.request.sampling.penalty_window
-        recent = self._history.array[-window:].tolist() if window else []
-        accepted = self._cut(accept(draft, scores, self._rule, recent, self._index))
+        accepted = self._cut(accept(draft, scores, self._rule, self._recent, self._index))
         self.session.commit(accepted.path, accepted.next_token)
         tokens = accepted.tokens(draft)
         draft_s = self._drafted_s - self._opened_s

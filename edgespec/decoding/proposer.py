@@ -17,12 +17,13 @@ class State:
     """Where decoding stands: all committed tokens, the last one pending.
 
     index: place of the next token in the reply. rule: how the target will judge this round, and
-    so how a model that drafts should choose.
+    so how a model that drafts should choose. recent: the tokens that penalties look at.
     """
 
     tokens: Tokens
     index: int
     rule: Rule
+    recent: Sequence[int] = ()
 
 
 class Budget(Protocol):
@@ -33,8 +34,8 @@ class Budget(Protocol):
         """Most tokens in the draft."""
         ...
 
-    def another(self, probabilities: Sequence[float]) -> bool:
-        """Whether one more guess pays after guesses with these probabilities of their own.
+    def another(self, confidences: Sequence[float]) -> bool:
+        """Whether one more guess pays after guesses with these confidences.
 
         Asked before the guess is made: what it turns out to be has no say in whether it is
         verified, or rejection sampling would lose its exactness.
@@ -48,8 +49,8 @@ class UpTo:
 
     nodes: int
 
-    def another(self, probabilities: Sequence[float]) -> bool:
-        return len(probabilities) < self.nodes
+    def another(self, confidences: Sequence[float]) -> bool:
+        return len(confidences) < self.nodes
 
 
 @dataclass(frozen=True, slots=True)

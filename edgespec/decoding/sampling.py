@@ -65,6 +65,11 @@ class Sampling:
         )
 
     @property
+    def window(self) -> int:
+        """How many earlier tokens matter for the next choice."""
+        return 0 if self.raw else self.penalty_window
+
+    @property
     def filters(self) -> bool:
         """Whether any token is ever dropped."""
         return self.top_k > 0 or self.top_p < 1 or self.min_p > 0

@@ -1,0 +1,67 @@
+"""Loading model files with llama.cpp."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+from edgespec.backends import BackendProbe, Placement
+from edgespec.errors import ModelFileError, NotFound
+from edgespec_llamacpp.library import (
+    clear_log,
+    gpu_devices,
+    last_errors,
+    library,
+    library_version,
+)
+from edgespec_llamacpp.model import LlamaModel
+
+EXPERTS = rb"\.ffn_(up|down|gate|gate_up)_(ch|)exps"  # tensors of a mixture's experts
+
+
+class LlamaCppBackend:
+    """llama.cpp through llama-cpp-python: CUDA, Vulkan, Metal and plain CPU."""
+
+    @classmethod
+    def probe(cls) -> BackendProbe:
+        lib = library()
+        gpus = tuple(device.description for device in gpu_devices())
+        return BackendProbe(
+            "llamacpp", library_version(), gpus, bool(lib.llama_supports_gpu_offload())
+        )
+
+    @classmethod
+    def load(cls, path: Path, placement: Placement) -> LlamaModel:
+        if not path.is_file():
+            raise NotFound(f"No model file at {path}. Check the name.")
+        lib = library()
+        parameters = lib.llama_model_default_params()
+        if placement.gpu_layers is not None:
+            parameters.n_gpu_layers = placement.gpu_layers
+        kept = _experts_on_cpu(lib, parameters) if placement.cpu_moe else None
+        clear_log()
+        handle = lib.llama_model_load_from_file(str(path).encode(), parameters)
+        del kept  # read during the load only
+        if not handle:
+            raise ModelFileError(
+                f"llama.cpp could not load {path.name}: {last_errors()}."
+                " Download it again, or try another quantisation."
+            )
+        return LlamaModel(handle, path)
+
+
+def _experts_on_cpu(lib: Any, parameters: Any) -> Any:
+    """Point the experts' tensors at ordinary memory; returns what must outlive the load."""
+    from llama_cpp import _ggml
+
+    ggml = _ggml.libggml
+    ggml.ggml_backend_dev_by_type.restype = ctypes.c_void_p
+    ggml.ggml_backend_dev_buffer_type.restype = ctypes.c_void_p
+    ggml.ggml_backend_dev_buffer_type.argtypes = [ctypes.c_void_p]
+    cpu = ggml.ggml_backend_dev_buffer_type(ggml.ggml_backend_dev_by_type(0))
+    kind = lib.llama_model_tensor_buft_override
+    overrides = (kind * 2)()
+    overrides[0].pattern, overrides[0].buft = EXPERTS, cpu
+    parameters.tensor_buft_overrides = ctypes.cast(overrides, ctypes.c_void_p)
+    return overrides

@@ -1,0 +1,116 @@
+"""The native library: started once, its log kept quiet and kept for error messages."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections import deque
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from types import ModuleType
+from typing import Any
+
+import psutil
+
+from edgespec.errors import BackendMissing
+
+_LOG: deque[str] = deque(maxlen=400)
+_KEPT: list[Any] = []  # callbacks that the library holds; without a reference it would crash
+_CPU, _ACCELERATOR = 0, 3  # enum ggml_backend_dev_type
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A compute device that this build of llama.cpp can use."""
+
+    name: str
+    description: str
+    free_bytes: int
+    total_bytes: int
+    gpu: bool
+
+
+@cache
+def library() -> ModuleType:
+    """The llama_cpp module, started. Raises BackendMissing when it is not installed."""
+    try:
+        import llama_cpp
+    except (ImportError, RuntimeError, OSError) as error:
+        raise BackendMissing(
+            f"The llama.cpp backend needs llama-cpp-python ({error})."
+            " Install it with: pip install 'edgespec[llamacpp]'"
+        ) from error
+
+    def keep(_level: int, text: bytes | None, _data: object) -> None:
+        _LOG.append((text or b"").decode("utf-8", "replace"))
+
+    callback = llama_cpp.llama_log_callback(keep)
+    _KEPT.append(callback)
+    llama_cpp.llama_log_set(callback, ctypes.c_void_p(0))
+    llama_cpp.llama_backend_init()
+    return llama_cpp
+
+
+def library_version() -> str:
+    return version("llama-cpp-python")
+
+
+def clear_log() -> None:
+    _LOG.clear()
+
+
+def last_errors(lines: int = 3) -> str:
+    """The latest lines of the native log that speak of an error, on one line."""
+    whole = [line.strip() for line in "".join(_LOG).splitlines() if line.strip()]
+    telling = [
+        line for line in whole if any(w in line.lower() for w in ("error", "fail", "unable"))
+    ]
+    return "; ".join((telling or whole)[-lines:]) or "it gave no reason"
+
+
+def physical_cores() -> int:
+    """Physical cores this process may use; hyper-threads do not help matrix kernels."""
+    physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
+    return max(1, min(physical, allowed))
+
+
+@cache
+def devices() -> tuple[Device, ...]:
+    """Compute devices of this build, the CPU included."""
+    library()
+    from llama_cpp import _ggml
+
+    ggml = _ggml.libggml
+    ggml.ggml_backend_dev_count.restype = ctypes.c_size_t
+    for name, result in (("get", ctypes.c_void_p), ("name", ctypes.c_char_p)):
+        getattr(ggml, f"ggml_backend_dev_{name}").restype = result
+    ggml.ggml_backend_dev_get.argtypes = [ctypes.c_size_t]
+    ggml.ggml_backend_dev_name.argtypes = [ctypes.c_void_p]
+    ggml.ggml_backend_dev_description.restype = ctypes.c_char_p
+    ggml.ggml_backend_dev_description.argtypes = [ctypes.c_void_p]
+    ggml.ggml_backend_dev_type.restype = ctypes.c_int
+    ggml.ggml_backend_dev_type.argtypes = [ctypes.c_void_p]
+    ggml.ggml_backend_dev_memory.argtypes = [
+        ctypes.c_void_p,
+        *[ctypes.POINTER(ctypes.c_size_t)] * 2,
+    ]
+    return tuple(_device(ggml, n) for n in range(ggml.ggml_backend_dev_count()))
+
+
+def _device(ggml: Any, number: int) -> Device:
+    handle = ggml.ggml_backend_dev_get(number)
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    ggml.ggml_backend_dev_memory(handle, ctypes.byref(free), ctypes.byref(total))
+    return Device(
+        name=ggml.ggml_backend_dev_name(handle).decode("utf-8", "replace"),
+        description=ggml.ggml_backend_dev_description(handle).decode("utf-8", "replace"),
+        free_bytes=free.value,
+        total_bytes=total.value,
+        gpu=ggml.ggml_backend_dev_type(handle) not in (_CPU, _ACCELERATOR),
+    )
+
+
+def gpu_devices() -> tuple[Device, ...]:
+    return tuple(device for device in devices() if device.gpu)

@@ -1,0 +1,131 @@
+"""Weights loaded by llama.cpp, and the sessions that use them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgespec.backends import SessionOptions
+from edgespec.decoding.draft import EMPTY, ROOT, Draft
+from edgespec.decoding.session import Caps
+from edgespec.errors import BadInput, OutOfMemory
+from edgespec_llamacpp.library import (
+    clear_log,
+    gpu_devices,
+    last_errors,
+    library,
+    library_version,
+    physical_cores,
+)
+from edgespec_llamacpp.session import MAX_LEAVES, MAX_ROWS, LlamaSession
+from edgespec_llamacpp.tokenizer import LlamaTokenizer
+
+KV_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8}  # enum ggml_type
+FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}  # enum llama_flash_attn_type
+CPU_CHUNK, GPU_CHUNK = (
+    128,
+    512,
+)  # tokens of a prompt read in one pass; between passes one can cancel
+SNAPSHOTS = 16  # states kept for taking guesses back, where a model has a recurrent state
+
+
+class LlamaModel:
+    """One GGUF file in memory."""
+
+    def __init__(self, handle: Any, path: Path, threads: int | None = None) -> None:
+        self._lib, self._handle, self._path = library(), handle, path
+        self.tokenizer = LlamaTokenizer(handle)
+        self._sessions: list[LlamaSession] = []
+
+    @property
+    def device(self) -> str:
+        gpus = gpu_devices()
+        if gpus:
+            return ", ".join(gpu.description for gpu in gpus)
+        return f"CPU, {physical_cores()} cores"
+
+    @property
+    def identity(self) -> str:
+        stat = self._path.stat()
+        parts = (self._path.name, stat.st_size, stat.st_mtime_ns, library_version(), self.device)
+        return "|".join(map(str, parts))
+
+    @property
+    def trained_context(self) -> int:
+        return int(self._lib.llama_model_n_ctx_train(self._handle))
+
+    def session(self, options: SessionOptions) -> LlamaSession:
+        clear_log()
+        chunk = GPU_CHUNK if gpu_devices() else CPU_CHUNK
+        context = self._lib.llama_init_from_model(self._handle, self._parameters(options, chunk))
+        if not context:
+            raise OutOfMemory(
+                f"No cache of {options.context} tokens for {self._path.name}: {last_errors()}."
+                " Try a shorter --context or --kv-type q8_0."
+            )
+        caps = Caps(self.tokenizer.vocab, options.context, tree=not self._has_state())
+        session = LlamaSession(context, caps, chunk)
+        session.caps = self._probed(session, caps, int(self._lib.llama_n_rs_seq(context)))
+        self._sessions.append(session)
+        return session
+
+    def close(self) -> None:
+        for session in self._sessions:
+            session.close()
+        self._sessions.clear()
+        if self._handle is not None:
+            self._lib.llama_model_free(self._handle)
+            self._handle = None
+
+    def _has_state(self) -> bool:
+        recurrent = self._lib.llama_model_is_recurrent(self._handle)
+        return bool(recurrent or self._lib.llama_model_is_hybrid(self._handle))
+
+    def _parameters(self, options: SessionOptions, chunk: int) -> Any:
+        for name, table, value in (
+            ("--kv-type", KV_TYPES, options.kv_type),
+            ("--flash-attention", FLASH_ATTENTION, options.flash_attention),
+        ):
+            if value not in table:
+                raise BadInput(f"{name} is '{value}'; it must be one of {', '.join(table)}.")
+        threads = options.threads or physical_cores()
+        p = self._lib.llama_context_default_params()
+        p.n_ctx = options.context
+        p.n_batch = p.n_ubatch = chunk + MAX_ROWS
+        p.n_outputs_max = p.n_outputs_max_per_seq = MAX_ROWS
+        p.n_threads = p.n_threads_batch = threads
+        p.type_k = p.type_v = KV_TYPES[options.kv_type]
+        p.flash_attn_type = FLASH_ATTENTION[options.flash_attention]
+        p.no_perf = True
+        if self._has_state():
+            p.n_rs_seq = SNAPSHOTS
+        else:
+            p.n_seq_max, p.kv_unified = MAX_LEAVES, True
+        return p
+
+    def _probed(self, session: LlamaSession, caps: Caps, snapshots: int) -> Caps:
+        """What this cache can really take back, tried out on it."""
+        rollback = None if not self._has_state() else min(SNAPSHOTS, snapshots)
+        if rollback is None and not self._lib.llama_model_n_swa(self._handle):
+            return caps
+        rollback = rollback if _rolls_back(session, 2) else 0
+        return Caps(
+            caps.vocab, caps.context, tree=caps.tree and rollback is None, rollback=rollback
+        )
+
+
+def _rolls_back(session: LlamaSession, guesses: int) -> bool:
+    """Whether scores after guesses were taken back equal those without the guesses."""
+    prompt = np.array([1, 2, 3], dtype=np.int32) % session.caps.vocab
+    rows = []
+    for draft in (EMPTY, Draft.chain([5 % session.caps.vocab] * guesses, "probe")):
+        list(session.prefill(prompt[:1]))
+        list(session.prefill(prompt))
+        session.verify(draft)
+        session.commit((), int(prompt[0]))
+        rows.append(session.verify(EMPTY).logits(ROOT).copy())
+        session.reset()
+    scale = float(np.abs(rows[0]).max()) or 1.0
+    return float(np.abs(rows[0] - rows[1]).max()) <= 1e-2 * scale

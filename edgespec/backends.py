@@ -1,0 +1,111 @@
+"""What an adapter package provides, and how installed ones are found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Protocol
+
+from edgespec.decoding.session import Session
+from edgespec.errors import BackendMissing, NotFound
+from edgespec.text.tokenizer import Tokenizer
+
+GROUP = "edgespec.backends"
+
+
+@dataclass(frozen=True, slots=True)
+class BackendProbe:
+    """What an installed backend says about itself. gpu: whether it can use one at all."""
+
+    name: str
+    version: str
+    devices: tuple[str, ...]
+    gpu: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where weights go.
+
+    gpu_layers: None = all, where a device exists. cpu_moe: experts stay on the CPU.
+    """
+
+    gpu_layers: int | None = None
+    cpu_moe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a session keeps its cache. threads: None = physical cores."""
+
+    context: int
+    threads: int | None = None
+    kv_type: str = "f16"
+    flash_attention: str = "auto"
+
+
+class LoadedModel(Protocol):
+    """Weights in memory, and what belongs to them."""
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    @property
+    def device(self) -> str:
+        """Where it runs, for people: "CPU, 2 threads"."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """What measurements of this model are valid for: file, backend version, device."""
+        ...
+
+    def session(self, options: SessionOptions) -> Session:
+        """A fresh session; raises OutOfMemory when its cache cannot be had."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Backend(Protocol):
+    """An adapter: the class that an entry point of the group `edgespec.backends` names."""
+
+    @classmethod
+    def probe(cls) -> BackendProbe:
+        """Version and devices; raises BackendMissing when its library is not installed."""
+        ...
+
+    @classmethod
+    def load(cls, path: Path, placement: Placement) -> LoadedModel:
+        """Load weights; raises ModelFileError, OutOfMemory or BackendFailed."""
+        ...
+
+
+def installed() -> dict[str, EntryPoint]:
+    """Adapters by name; listing imports none of them."""
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def find(name: str) -> type[Backend]:
+    """The adapter called `name`; "auto" takes the first that loads, in the order of preference."""
+    known = installed()
+    if name != "auto":
+        if name not in known:
+            raise NotFound(f"No backend '{name}'; installed are: {', '.join(sorted(known))}.")
+        return _load(known[name])
+    missing: list[str] = []
+    for entry in (known[n] for n in ("mlx", "llamacpp") if n in known):
+        try:
+            backend = _load(entry)
+            backend.probe()
+        except BackendMissing as error:
+            missing.append(str(error))
+        else:
+            return backend
+    raise BackendMissing("No backend works here. " + " ".join(missing))
+
+
+def _load(entry: EntryPoint) -> type[Backend]:
+    backend: type[Backend] = entry.load()
+    return backend

@@ -1,0 +1,80 @@
+"""Guesses by a small model of the target's family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+from edgespec.decoding.draft import EMPTY, ROOT, Draft, Support
+from edgespec.decoding.proposer import Budget, Outcome, State
+from edgespec.decoding.request import Request
+from edgespec.decoding.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class DraftTiming:
+    """What the latest draft cost. first_s: the first guess, with all text that had to be read."""
+
+    guesses: int = 0
+    read_tokens: int = 0
+    first_s: float = 0.0
+    total_s: float = 0.0
+
+
+class SmallModel:
+    """Draws a chain from a smaller model's own session, with the target's noise.
+
+    Its cache follows the text lazily: only when a draft is wanted, from the longest prefix that
+    still holds. vocab: tokens that the target knows; ids beyond it are never guessed.
+    """
+
+    name = "draft"
+
+    def __init__(self, session: Session, vocab: int) -> None:
+        self._session, self._vocab = session, vocab
+        self.timing = DraftTiming()
+        self.confidences: list[float] = []
+        self._full = False
+
+    @property
+    def plan(self) -> str:
+        if self._full:
+            return f"draft model: its context of {self._session.caps.context} tokens is full"
+        return f"draft model ×{self.timing.guesses}"  # noqa: RUF001
+
+    def begin(self, request: Request) -> None:
+        self._full = False
+
+    def fits(self, state: State, guesses: int) -> bool:
+        """Whether the drafter's own context has room for this text and so many guesses."""
+        self._full = len(state.tokens) + guesses > self._session.caps.context
+        return not self._full
+
+    def propose(self, state: State, budget: Budget) -> Draft:
+        if not self.fits(state, budget.nodes):
+            return EMPTY
+        started_s = perf_counter()
+        steps = list(self._session.prefill(state.tokens))
+        guesses: list[int] = []
+        q: list[Support | None] = []
+        self.confidences = []
+        first_s = 0.0
+        recent = list(state.recent)
+        while len(guesses) < budget.nodes and budget.another(self.confidences):
+            row = self._session.verify(EMPTY).logits(ROOT)[: self._vocab]
+            guess = state.rule.guess(row, recent, state.index + len(guesses))
+            self._session.commit((), guess.token)
+            guesses.append(guess.token)
+            recent.append(guess.token)
+            q.append(guess.q)
+            self.confidences.append(guess.confidence)
+            first_s = first_s or perf_counter() - started_s
+        read = len(state.tokens) - steps[0]
+        self.timing = DraftTiming(len(guesses), read, first_s, perf_counter() - started_s)
+        return Draft.chain(guesses, self.name, q) if guesses else EMPTY
+
+    def observe(self, outcome: Outcome) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
