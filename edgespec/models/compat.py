@@ -1,0 +1,132 @@
+"""Whether a draft model and a target mean the same thing by the same token id."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from edgespec.errors import IncompatiblePair
+from edgespec.models.header import GgufHeader
+from edgespec.models.shown import shown
+
+_PADDING = re.compile(
+    rb"\[PAD\d*\]|<\|?(extra|unused|reserved|padding|pad)[\w| -]*>|\[unused\d+\]",
+    re.IGNORECASE,
+)
+_SPECIAL = ("bos", "eos", "eot")
+_STILL_WORKS = "'--proposer ngram' needs no draft model, or name another with --draft"
+
+
+class TokenType(IntEnum):
+    """The token types that matter here. Source: llama.h, enum llama_token_type."""
+
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Compatibility:
+    """Target and draft agree on every token that either can say.
+
+    shared: ids below it exist in both; a draft's id from there on must not be proposed.
+    note: differences that do no harm, in words; empty if there are none.
+    """
+
+    shared: int
+    note: str = ""
+
+
+def check_vocabularies(target: GgufHeader, draft: GgufHeader) -> Compatibility:
+    """Compare the text of every id; ids that are padding in one of the two may differ.
+
+    Raises: IncompatiblePair naming the first id that differs.
+    """
+    if not target.tokens or not draft.tokens:
+        return _on_trust(target, draft)
+    if target.tokenizer != draft.tokenizer:
+        kinds = f"'{shown(target.tokenizer, 40)}' and '{shown(draft.tokenizer, 40)}'"
+        raise _incompatible(target, draft, f"their tokenizers are of the kinds {kinds}")
+    shared = min(len(target.tokens), len(draft.tokens))
+    padded = _check_shared_ids(target, draft)
+    for longer in (target, draft):
+        _check_extra_ids(target, draft, longer)
+    notes = [_size_note(target, draft)]
+    if padded:
+        notes.append(f"{padded} ids are padding in one and tokens in the other")
+    if target.pretokenizer != draft.pretokenizer:
+        pair = f"{shown(target.pretokenizer, 40)}, {shown(draft.pretokenizer, 40)}"
+        notes.append(f"they split text differently before tokenizing ({pair})")
+    notes += [_special_note(target, draft, name) for name in _SPECIAL]
+    return Compatibility(shared, "; ".join(note for note in notes if note))
+
+
+def _on_trust(target: GgufHeader, draft: GgufHeader) -> Compatibility:
+    """A file without a vocabulary leaves only the number of ids to compare."""
+    sizes = target.vocabulary_size, draft.vocabulary_size
+    if min(sizes) == 0 or sizes[1] > sizes[0]:
+        raise _incompatible(target, draft, "one of them carries no vocabulary to compare")
+    return Compatibility(min(sizes), "one of them carries no vocabulary, so ids are taken on trust")
+
+
+def _check_shared_ids(target: GgufHeader, draft: GgufHeader) -> int:
+    """How many ids differ because one side has padding there."""
+    pairs = enumerate(zip(target.tokens, draft.tokens, strict=False))
+    differing = [(i, t, d) for i, (t, d) in pairs if t != d]
+    if not differing:
+        return 0
+    target_pads, draft_pads = _padding_check(target), _padding_check(draft)
+    for i, t, d in differing:
+        if not target_pads(i, t) and not draft_pads(i, d):
+            what = f"id {i} is '{shown(t, 60)}' in the target but '{shown(d, 60)}' in the draft"
+            raise _incompatible(target, draft, what)
+    return len(differing)
+
+
+def _check_extra_ids(target: GgufHeader, draft: GgufHeader, longer: GgufHeader) -> None:
+    """Ids that only one model has must be padding."""
+    shared = min(len(target.tokens), len(draft.tokens))
+    is_padding = _padding_check(longer)
+    extra = enumerate(longer.tokens[shared:], start=shared)
+    real = next(((i, token) for i, token in extra if not is_padding(i, token)), None)
+    if real is not None:
+        sizes = f"{len(target.tokens)} ids in the target, {len(draft.tokens)} in the draft"
+        side = "target" if longer is target else "draft"
+        first = f"the first that only the {side} has is {real[0]} '{shown(real[1], 60)}'"
+        raise _incompatible(target, draft, f"{sizes}, and {first}")
+
+
+def _padding_check(header: GgufHeader) -> Callable[[int, bytes], bool]:
+    """Tells whether an id of this vocabulary stands for nothing."""
+    types = header.token_types
+    named = (TokenType.CONTROL, TokenType.USER_DEFINED)
+
+    def is_padding(token: int, text: bytes) -> bool:
+        if len(types) and types[token] == TokenType.UNUSED:
+            return True
+        may_pad = not len(types) or types[token] in named
+        return may_pad and _PADDING.fullmatch(text) is not None
+
+    return is_padding
+
+
+def _size_note(target: GgufHeader, draft: GgufHeader) -> str:
+    difference = len(target.tokens) - len(draft.tokens)
+    if not difference:
+        return ""
+    side = "target" if difference > 0 else "draft"
+    return f"the {side} has {abs(difference)} more ids, all padding"
+
+
+def _special_note(target: GgufHeader, draft: GgufHeader, name: str) -> str:
+    t, d = target.special_token(name), draft.special_token(name)
+    if t == d:
+        return ""
+    return f"their {name} tokens differ ({t} and {d}); the target's count"
+
+
+def _incompatible(target: GgufHeader, draft: GgufHeader, why: str) -> IncompatiblePair:
+    names = f"{shown(draft.path.name)} cannot draft for {shown(target.path.name)}"
+    return IncompatiblePair(f"{names}: {why}; {_STILL_WORKS}.")
