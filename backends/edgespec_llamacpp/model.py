@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ class LlamaModel:
                 f"No cache of {options.context} tokens for {self._path.name}: {last_errors()}."
                 " Try a shorter --context or --kv-type q8_0."
             )
-        caps = Caps(self.tokenizer.vocab, options.context, tree=not self._has_state())
+        caps = Caps(self.tokenizer.vocab, options.context, MAX_ROWS, tree=not self._has_state())
         session = LlamaSession(context, caps, chunk)
         session.caps = self._probed(session, caps, int(self._lib.llama_n_rs_seq(context)))
         self._sessions.append(session)
@@ -111,9 +112,7 @@ class LlamaModel:
         if rollback is None and not self._lib.llama_model_n_swa(self._handle):
             return caps
         rollback = rollback if _rolls_back(session, 2) else 0
-        return Caps(
-            caps.vocab, caps.context, tree=caps.tree and rollback is None, rollback=rollback
-        )
+        return replace(caps, tree=caps.tree and rollback is None, rollback=rollback)
 
 
 def _rolls_back(session: LlamaSession, guesses: int) -> bool:

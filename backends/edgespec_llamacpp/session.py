@@ -221,8 +221,9 @@ class LlamaSession:
     def _rows(self, count: int) -> Row:
         pointer = self._lib.llama_get_logits(self._context)  # waits for the device
         kind = ctypes.c_float * (count * self.caps.vocab)
-        flat = np.frombuffer(kind.from_address(_address(pointer)), dtype=np.float32)
-        return flat.reshape(count, self.caps.vocab)
+        memory: Any = kind.from_address(_address(pointer))
+        rows: Row = np.frombuffer(memory, dtype=np.float32).reshape(count, self.caps.vocab)
+        return rows
 
 
 class _BatchFields:

@@ -106,7 +106,8 @@ class Decoding:
 
     def _room(self) -> int:
         caps = self.session.caps
-        room = min(self._left, caps.context - len(self._history)) - 1  # the target adds one itself
+        room = min(self._left, caps.context - len(self._history), caps.rows)
+        room -= 1  # the target adds one itself
         return room if caps.rollback is None else min(room, caps.rollback)
 
     def _cut(self, accepted: Accepted) -> Accepted:

@@ -75,6 +75,11 @@ class Proposer(Protocol):
     name: str
 
     @property
+    def note(self) -> str:
+        """A fault that a part of it had and the rest survived; empty as a rule."""
+        ...
+
+    @property
     def plan(self) -> str:
         """What was chosen for the latest draft and why, in words; may be empty."""
         ...
@@ -106,7 +111,7 @@ class Guarded:
     def __init__(self, inner: Proposer, vocab: int, *, trees: bool) -> None:
         self.inner, self.name = inner, inner.name
         self._vocab, self._trees = vocab, trees
-        self._note = ""
+        self._note = self._told = ""
         self.broken = False
 
     @property
@@ -114,7 +119,7 @@ class Guarded:
         return f"{self.name} stopped after a fault" if self.broken else self.inner.plan
 
     def begin(self, request: Request) -> None:
-        self.broken, self._note = False, ""
+        self.broken, self._note, self._told = False, "", ""
         self._try(lambda: self.inner.begin(request))
 
     def propose(self, state: State, budget: Budget) -> Draft:
@@ -138,7 +143,10 @@ class Guarded:
         self._try(self.inner.end)
 
     def take_note(self) -> str:
-        note, self._note = self._note, ""
+        note = self._note or self.inner.note
+        if note == self._told:
+            return ""
+        self._told = note
         return note
 
     def _fault(self, draft: Draft, state: State, budget: Budget) -> str | None:

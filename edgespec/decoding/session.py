@@ -14,6 +14,7 @@ class Caps:
     """What a session can do.
 
     context   tokens its cache holds.
+    rows      positions one verify() takes, the pending token included.
     tree      whether verify() takes drafts with siblings.
     rollback  how many drafted tokens it can take back; None = any number.
     hidden    layers whose hidden states it can hand to a drafter; None = none.
@@ -21,6 +22,7 @@ class Caps:
 
     vocab: int
     context: int
+    rows: int = 65
     tree: bool = False
     rollback: int | None = None
     hidden: tuple[int, ...] | None = None

@@ -28,7 +28,7 @@ class SmallModel:
     still holds. vocab: tokens that the target knows; ids beyond it are never guessed.
     """
 
-    name = "draft"
+    name, note = "draft", ""
 
     def __init__(self, session: Session, vocab: int) -> None:
         self._session, self._vocab = session, vocab

@@ -30,11 +30,13 @@ class NGram:
 
     Looks in the prompt, the answer so far and a given prediction. Places are ranked by match
     length, then by how often their next token occurs among the best, then by recency.
+    shortest: matches below this are no reason to guess.
     """
 
-    name = "ngram"
+    name, note = "ngram", ""
 
-    def __init__(self) -> None:
+    def __init__(self, shortest: int = 1) -> None:
+        self._shortest = shortest
         self._index = _SuffixIndex(())
         self._prediction: Sequence[int] = ()
         self._seen = 0
@@ -54,7 +56,7 @@ class NGram:
         self._read(state.tokens)
         place, self.match_length = self._index.best_place()
         guesses: list[int] = []
-        if place is not None:
+        if place is not None and self.match_length >= self._shortest:
             lengths: list[float] = []
             while len(guesses) < budget.nodes and budget.another(lengths):
                 token = self._index.token_after(place, guesses)

@@ -10,7 +10,7 @@ from edgespec.decoding.request import Request
 class Nothing:
     """Guesses nothing, and remembers nothing: the base of proposers without state."""
 
-    name = "none"
+    name, note = "none", ""
     plan = "off: speculation is switched off"
 
     def begin(self, request: Request) -> None:

@@ -1,0 +1,139 @@
+"""What this machine does with this model: the cost of wide passes, and which widths agree.
+
+One run measures both: a short text is decoded at each width, the passes are timed and their
+scores compared bit for bit. Some kernels change with the width of a pass, and rounding with them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row
+from edgespec.decoding.session import Session
+
+WIDTHS = (1, 2, 4, 8, 16)
+WITHIN_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Seconds by width, widths grouped by equal scores, and the largest difference to width 1."""
+
+    seconds: dict[int, float]
+    classes: tuple[tuple[int, ...], ...]
+    largest_difference: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "seconds": {str(n): s for n, s in self.seconds.items()},
+            "classes": [list(c) for c in self.classes],
+            "largest_difference": self.largest_difference,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Measurement:
+        """Raises KeyError, TypeError or ValueError when `data` is something else."""
+        return cls(
+            {int(n): float(s) for n, s in data["seconds"].items()},
+            tuple(tuple(int(n) for n in c) for c in data["classes"]),
+            float(data["largest_difference"]),
+        )
+
+    @property
+    def bit_exact(self) -> bool:
+        """Whether passes of every measured width give the same bits."""
+        return len(self.classes) == 1
+
+    def strict_widths(self, dearest_plain: float = 1.6) -> tuple[int, ...]:
+        """The widths that strict decoding may use: one class, whose narrowest pass stands for
+        plain decoding and must not cost more than `dearest_plain` plain passes.
+        """
+        allowed = [c for c in self.classes if self.seconds[c[0]] <= dearest_plain * self.seconds[1]]
+        return max(allowed, key=lambda c: (c[-1], -c[0]))
+
+
+def measure(session: Session, prompt: Sequence[int], within_s: float = WITHIN_S) -> Measurement:
+    """Time and compare passes of several widths after `prompt`, in about `within_s` seconds."""
+    started = perf_counter()
+    tokens = np.asarray(prompt, dtype=np.int32)
+    widths = [n for n in WIDTHS if n <= min(session.caps.rows, (session.caps.rollback or 99) + 1)]
+    _timed(session, tokens, [], 1)  # reads the prompt and warms the machine up
+    plain_s = min(_timed(session, tokens, [], 2))
+    positions = 16 if plain_s < within_s / 90 else 8 if plain_s < within_s / 50 else 4
+    text, plain_rows = _greedy(session, tokens, positions)
+    rows = {1: plain_rows}
+    for n in widths[1:]:
+        rows[n] = _rows_at(session, tokens, text, n)[:positions]
+    times: dict[int, list[float]] = defaultdict(list)
+    while not times or (perf_counter() - started < within_s and len(times[1]) < 12):
+        for n in widths:
+            times[n] += _timed(session, tokens, text[: n - 1], 2 if n <= 4 else 1)
+    return Measurement(
+        {n: min(times[n]) for n in widths},  # whatever else the machine did only adds
+        _classes({n: _digest(r) for n, r in rows.items()}),
+        max(float(np.abs(rows[1] - r).max()) for r in rows.values()),
+    )
+
+
+def _timed(session: Session, prompt: Any, guesses: Sequence[int], times: int) -> list[float]:
+    """Seconds of passes over the pending token and `guesses`."""
+    draft, seconds = Draft.chain(list(guesses), "measure"), []
+    for _ in range(times):
+        for _ in session.prefill(prompt):
+            pass
+        started = perf_counter()
+        session.verify(draft).top(ROOT)
+        seconds.append(perf_counter() - started)
+        session.commit((), int(prompt[0]))
+    return seconds
+
+
+def _greedy(session: Session, prompt: Any, positions: int) -> tuple[list[int], Row]:
+    """The next tokens by plain decoding, and their scores, float32 [positions, vocab].
+
+    The text is filled up to the widest pass; scores are compared at `positions` only.
+    """
+    for _ in session.prefill(prompt):
+        pass
+    text, rows = [], []
+    for _ in range(positions):
+        row = session.verify(EMPTY).logits(ROOT).copy()
+        rows.append(row)
+        text.append(int(row.argmax()))
+        session.commit((), text[-1])
+    text += text[: max(0, WIDTHS[-1] - positions)]
+    return text, np.stack(rows)
+
+
+def _rows_at(session: Session, prompt: Any, text: Sequence[int], width: int) -> Row:
+    """The scores of the same positions as `_greedy`, from passes of one width."""
+    for _ in session.prefill(prompt):
+        pass
+    rows: list[Row] = []
+    at = 0
+    while len(rows) < len(text):
+        guesses = list(text[at : at + width - 1])
+        guesses += [text[0]] * (width - 1 - len(guesses))
+        scores = session.verify(Draft.chain(guesses, "measure"))
+        rows += [scores.logits(node).copy() for node in range(ROOT, width - 1)]
+        at += width
+        session.commit(tuple(range(width - 1)), text[min(at, len(text)) - 1])
+    return np.stack(rows[: len(text)])
+
+
+def _digest(rows: Row) -> str:
+    return hashlib.blake2b(np.ascontiguousarray(rows).tobytes(), digest_size=16).hexdigest()
+
+
+def _classes(digests: dict[int, str]) -> tuple[tuple[int, ...], ...]:
+    groups: dict[str, list[int]] = defaultdict(list)
+    for width, digest in digests.items():
+        groups[digest].append(width)
+    return tuple(tuple(sorted(group)) for group in sorted(groups.values()))

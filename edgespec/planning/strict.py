@@ -1,0 +1,53 @@
+"""Decoding whose bits do not depend on what is drafted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from edgespec.decoding.draft import ROOT, Draft, Tokens
+from edgespec.decoding.session import Caps, Scores, Session
+
+_FILLER = "filler"
+
+
+class StrictSession:
+    """Pads every pass to a width of one class, whose members round alike.
+
+    widths: the class, ascending. Filler rows follow the last guess and are never on a path.
+    """
+
+    def __init__(self, inner: Session, widths: Sequence[int]) -> None:
+        self.inner, self._widths = inner, tuple(widths)
+
+    @property
+    def caps(self) -> Caps:
+        caps = self.inner.caps
+        # what the widest pass may waste stays free, so that padding always fits
+        room = caps.context - (self._widths[-1] - 1)
+        return replace(caps, context=room, rows=min(caps.rows, self._widths[-1]))
+
+    def prefill(self, tokens: Tokens) -> Iterator[int]:
+        return self.inner.prefill(tokens)
+
+    def verify(self, draft: Draft) -> Scores:
+        width = next(n for n in self._widths if n >= len(draft) + 1)
+        return self.inner.verify(_padded(draft, width - 1))
+
+    def commit(self, path: Sequence[int], next_token: int) -> None:
+        self.inner.commit(path, next_token)
+
+
+def _padded(draft: Draft, nodes: int) -> Draft:
+    missing = nodes - len(draft)
+    if not missing:
+        return draft
+    n = len(draft)
+    parents = [*draft.parents, *range(n - 1, n - 1 + missing)]
+    parents[n] = n - 1 if n else ROOT
+    return Draft(
+        [*draft.tokens, *([draft.tokens[-1] if n else 0] * missing)],
+        parents,
+        [*draft.source, *([_FILLER] * missing)],
+        [*draft.q, *([None] * missing)],
+    )
