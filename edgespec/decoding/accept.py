@@ -10,9 +10,8 @@ import numpy as np
 
 from edgespec.decoding.draft import ROOT, Draft, Row, Support
 from edgespec.decoding.noise import Noise
-from edgespec.decoding.sampling import Sampling
+from edgespec.decoding.sampling import Sampling, best_token
 from edgespec.decoding.session import Scores
-from edgespec.errors import BackendFailed
 
 _MANY = 4096  # survivors from which noise is no longer made for each
 
@@ -128,7 +127,7 @@ class Coupled:
     def _choose(self, row: Row, recent: Sequence[int], index: int) -> int:
         shaped = self.sampling.shaped(row, recent)
         if self.sampling.greedy:
-            return int(shaped.argmax())
+            return best_token(shaped)
         tempered = self.sampling.tempered(shaped)
         if not self.sampling.filters:
             return self.noise.argmax(index, tempered)
@@ -176,7 +175,7 @@ class Rejection:
     def _distribution(self, row: Row, recent: Sequence[int]) -> Support:
         shaped = self.sampling.shaped(row, recent)
         if self.sampling.greedy:
-            return Support(np.array([shaped.argmax()], dtype=np.int32), np.ones(1))
+            return Support(np.array([best_token(shaped)], dtype=np.int32), np.ones(1))
         return self.sampling.support(self.sampling.tempered(shaped))
 
     def _draw(self, p: Support, stream: str, index: int) -> int:
@@ -188,11 +187,8 @@ class Rejection:
 
 def _share(row: Row, token: int) -> float:
     """Softmax of a row at one token, at temperature 1."""
-    weights = np.exp(row - row[token])
-    share = 1.0 / float(weights.sum(dtype=np.float64))
-    if not np.isfinite(share):
-        raise BackendFailed("the drafter returned scores that are no numbers.")
-    return share
+    weights = np.exp(row - row.max())  # a bias may have chosen a token far below the best
+    return float(weights[token]) / float(weights.sum(dtype=np.float64))
 
 
 def _left_over(p: Support, token: int, q: Support | None) -> Support:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Self
 
 import numpy as np
@@ -83,10 +84,14 @@ class Draft:
         if not len(self.tokens) == len(self.parents) == len(self.source) == len(self.q):
             return "its lists differ in length"
         for i, (token, parent) in enumerate(zip(self.tokens, self.parents, strict=True)):
+            if not (isinstance(token, Integral) and isinstance(parent, Integral)):
+                return f"node {i} is token {token!r} after node {parent!r}; both must be integers"
             if not 0 <= token < vocab:
                 return f"token {token} is outside the vocabulary of {vocab}"
             if not ROOT <= parent < i:
                 return f"node {i} follows node {parent}, which does not come before it"
+            if not (self.q[i] is None or isinstance(self.q[i], Support)):
+                return f"what node {i} was drawn from is a {type(self.q[i]).__name__}, no Support"
         return None
 
 

@@ -35,8 +35,10 @@ class TokenHistory:
 
     @property
     def array(self) -> Tokens:
-        """int32 [n], a view that later appends do not change."""
-        return self._buffer[: self._length]
+        """int32 [n], a view that later appends do not change and nobody can write to."""
+        view = self._buffer[: self._length]
+        view.flags.writeable = False
+        return view
 
 
 def common_prefix(a: Tokens, b: Tokens) -> int:

@@ -63,7 +63,7 @@ class Decoding:
         self._opened_s = self._clock()
         self._rule = self.request.rule_for(self._round)
         window = self.request.sampling.window
-        self._recent = self._history.array[-window:].tolist() if window else []
+        self._recent = tuple(self._history.array[-window:].tolist()) if window else ()
         room = self._room()
         if self._round == 0 or room < 1:
             self._draft = EMPTY
@@ -147,18 +147,22 @@ def _drive(decoding: Decoding, clock: Clock) -> Iterator[Event]:
     try:
         yield from _read_prompt(decoding, clock)
         while decoding.finished is None:
-            draft = decoding.open()
-            try:
-                scores = decoding.session.verify(draft)
-            except CacheFull:
-                if not draft:
-                    yield Finished(Stop.CONTEXT)
-                    return
-                scores = decoding.session.verify(decoding.without_draft())
+            scores = _verify(decoding, decoding.open())
+            if scores is None:
+                yield Finished(Stop.CONTEXT)
+                return
             yield decoding.close(scores)
         yield Finished(decoding.finished)
     finally:
         decoding.proposer.end()
+
+
+def _verify(decoding: Decoding, draft: Draft) -> Scores | None:
+    """One pass, without the draft where the cache has no room for it; None where it is full."""
+    try:
+        return decoding.session.verify(draft)
+    except CacheFull:
+        return _verify(decoding, decoding.without_draft()) if draft else None
 
 
 def _read_prompt(decoding: Decoding, clock: Clock) -> Iterator[PromptRead]:

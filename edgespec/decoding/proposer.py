@@ -116,7 +116,12 @@ class Guarded:
 
     @property
     def plan(self) -> str:
-        return f"{self.name} stopped after a fault" if self.broken else self.inner.plan
+        if not self.broken:
+            try:
+                return self.inner.plan
+            except Exception as error:  # see propose()
+                self._give_up(f"{type(error).__name__}: {error}")
+        return f"{self.name} stopped after a fault"
 
     def begin(self, request: Request) -> None:
         self.broken, self._note, self._told = False, "", ""

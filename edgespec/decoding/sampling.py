@@ -12,6 +12,7 @@ from edgespec.decoding.draft import Row, Support
 from edgespec.errors import BackendFailed, BadInput
 
 _SMALL = 8192  # scores that may be sorted outright
+_COLD = 1e-6  # below, rounding of the scores would be all that is drawn
 _STRIDE = 64  # every such score is looked at to guess where the k-th best lies
 
 
@@ -50,7 +51,7 @@ class Sampling:
 
     @property
     def greedy(self) -> bool:
-        return self.temperature == 0
+        return self.temperature < _COLD
 
     @property
     def raw(self) -> bool:
@@ -95,9 +96,9 @@ class Sampling:
 
     def tempered(self, row: Row) -> Row:
         """Scores relative to the best, in units of the temperature: 0 is the best token."""
-        best = _finite_best(row)
-        scaled: Row = row - best
-        scaled *= np.float32(1.0 / self.temperature)
+        scaled: Row = row - row[best_token(row)]
+        with np.errstate(over="ignore"):  # the lowest scores may become -inf
+            scaled *= np.float32(1.0 / self.temperature)
         return scaled
 
     def cutoff(self, tempered: Row) -> float:
@@ -156,12 +157,16 @@ def _windows(z: Row, top_p: float) -> Iterator[tuple[float, float]]:
     yield -np.inf, 0.0
 
 
-def _finite_best(row: Row) -> np.float32:
-    best: np.float32 = row.max()
-    if not np.isfinite(best):
+def best_token(row: Row) -> int:
+    """The token with the highest score, the first among equals.
+
+    Raises: BackendFailed where that score is no finite number.
+    """
+    best = int(row.argmax())
+    if not np.isfinite(row[best]):
         raise BackendFailed(
-            f"the model returned {best} as its best score; its file may be damaged, or its number"
-            " format unsupported here. Try another quantisation."
+            f"the model returned {row[best]} as its best score; its file may be damaged, or its"
+            " number format unsupported here. Try another quantisation."
         )
     return best
 
