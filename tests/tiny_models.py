@@ -55,9 +55,11 @@ class Tiny:
     """A model to be written.
 
     noise: standard deviation of what is added to each weight, relative to the weight tensor's
-    own. tokens: the vocabulary; None makes byte tokens, merges and control tokens. context:
-    what the metadata claims. sliding_window: gemma2 instead of llama, with a window of so many
-    tokens on every other layer. recurrent: mamba instead of llama.
+    own. A noisy llama says the same as the clean one at about 0.9 of all places with 0.012, 0.6
+    with 0.055 and 0.3 with 0.15. tokens: the vocabulary in byte-level spelling; None makes byte
+    tokens, merges and control tokens. context: what the metadata claims. sliding_window: gemma2
+    instead of llama, with a window of so many tokens on every other layer. recurrent: mamba
+    instead of llama.
     """
 
     seed: int = 0
@@ -126,13 +128,16 @@ class TinyModels:
 
 def _vocabulary(tiny: Tiny) -> tuple[list[str], list[str]]:
     """Tokens in byte-level spelling, and the merges that make the longer ones."""
-    if tiny.tokens is not None:
-        return list(tiny.tokens), []
     letters = _byte_letters()
     n_merges = tiny.vocab - len(letters) - len(CONTROL)
+    assert n_merges >= 0, "bytes and control tokens alone are 259 ids"
     merges = _learn_merges("".join(letters[b] for b in _CORPUS.encode()), n_merges)
     words = ["".join(pair) for pair in merges]
-    return [*letters, *words, *CONTROL], [" ".join(pair) for pair in merges]
+    tokens = [*letters, *words, *CONTROL] if tiny.tokens is None else list(tiny.tokens)
+    known = set(tokens)
+    usable = [" ".join(pair) for pair in merges if "".join(pair) in known]
+    # llama.cpp loads no byte-level tokenizer without merges
+    return tokens, usable or [f"{letters[0]} {letters[1]}"]
 
 
 def _byte_letters() -> list[str]:

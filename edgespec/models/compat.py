@@ -55,7 +55,7 @@ def check_vocabularies(target: GgufHeader, draft: GgufHeader) -> Compatibility:
         _check_extra_ids(target, draft, longer)
     notes = [_size_note(target, draft)]
     if padded:
-        notes.append(f"{padded} ids are padding in one and tokens in the other")
+        notes.append(f"ids that are padding in one and tokens in the other: {padded}")
     if target.pretokenizer != draft.pretokenizer:
         pair = f"{shown(target.pretokenizer, 40)}, {shown(draft.pretokenizer, 40)}"
         notes.append(f"they split text differently before tokenizing ({pair})")

@@ -8,6 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from edgespec.errors import ModelFileError
+from edgespec.models.gguf import read_header
+
 U32, F32, BOOL, STRING, ARRAY, U64 = 4, 6, 7, 8, 9, 10
 
 MODEL: dict[str, Any] = {
@@ -100,3 +105,13 @@ def vocabulary(tokens: Sequence[str], types: Sequence[int] | None = None, **more
     metadata = MODEL | {"tokenizer.ggml.tokens": list(tokens)} | changes
     metadata["tokenizer.ggml.token_type"] = list(types or [1] * len(tokens))
     return Gguf(metadata)
+
+
+def refused(path: Path) -> str:
+    """The one-line message with which the reader turns this file down."""
+    with pytest.raises(ModelFileError) as caught:
+        read_header(path)
+    message = str(caught.value)
+    assert path.name in message
+    assert "\n" not in message
+    return message

@@ -81,7 +81,7 @@ def test_text_that_looks_like_padding_but_is_normal_is_a_token(compare) -> None:
 def test_padding_where_the_other_has_a_token_is_allowed_and_counted(compare) -> None:
     target = vocabulary([*TOKENS, "<think>"], [1, 1, 1, 3, 4])
     draft = vocabulary([*TOKENS, "[PAD4]"], [1, 1, 1, 3, 5])
-    assert compare(target, draft).note == "1 ids are padding in one and tokens in the other"
+    assert compare(target, draft).note == "ids that are padding in one and tokens in the other: 1"
 
 
 def test_other_special_tokens_are_noted_and_not_refused(compare) -> None:

@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
-import llama_cpp
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tiny_models import CONTROL, TinyModels, write_tiny_llama
+
+from edgespec.models.gguf import read_header
+
+llama_cpp = pytest.importorskip("llama_cpp")
 
 
 @llama_cpp.llama_log_callback  # kept as a global, since llama.cpp keeps only the pointer
@@ -117,8 +120,19 @@ def test_control_tokens_are_single_ids_at_the_end(tiny_models: TinyModels) -> No
         assert ids == [[model.n_vocab - 3], [model.n_vocab - 2], [model.n_vocab - 1]]
 
 
+def test_a_vocabulary_of_ones_own_is_used_as_given(tiny_models: TinyModels) -> None:
+    tokens = read_header(tiny_models()).tokens
+    backwards = tuple(token.decode() for token in reversed(tokens))
+    with running(tiny_models(tokens=backwards)) as model:
+        assert model.n_vocab == len(tokens)
+        assert (
+            model.decode(model.encode("Hello wörld<|im_end|>")) == "Hello wörld<|im_end|>".encode()
+        )
+        assert model.encode("<|im_end|>") == [0]
+
+
 @pytest.mark.parametrize(
-    ("noise", "least", "most"), [(0.012, 0.8, 0.98), (0.05, 0.45, 0.75), (0.15, 0.15, 0.45)]
+    ("noise", "least", "most"), [(0.012, 0.8, 0.98), (0.055, 0.45, 0.75), (0.15, 0.15, 0.45)]
 )
 def test_noise_sets_how_often_a_copy_agrees(
     tiny_models: TinyModels, noise: float, least: float, most: float
