@@ -1,0 +1,33 @@
+"""Tokens to text, as they come: a character appears once its last byte is there."""
+
+from __future__ import annotations
+
+import codecs
+
+from edgespec.text.tokenizer import Tokenizer
+
+_DECODER = codecs.getincrementaldecoder("utf-8")
+
+
+class Detokenizer:
+    """Turns one answer's tokens into text.
+
+    Between calls it holds the bytes of at most one unfinished character.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._decoder = _DECODER(errors="replace")
+
+    def feed(self, token: int) -> str:
+        """The text that is complete with `token`.
+
+        Bytes that no later token can complete become U+FFFD.
+        """
+        return self._decoder.decode(self._tokenizer.piece(token))
+
+    def flush(self) -> str:
+        """U+FFFD where the answer ended inside a character, else nothing."""
+        rest = self._decoder.decode(b"", final=True)
+        self._decoder.reset()
+        return rest
