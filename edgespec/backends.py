@@ -81,6 +81,11 @@ class Backend(Protocol):
         """Load weights; raises ModelFileError, OutOfMemory or BackendFailed."""
         ...
 
+    @classmethod
+    def requantize(cls, source: Path, target: Path, number_format: str) -> None:
+        """Write the same weights in another number format; raises BackendFailed."""
+        ...
+
 
 def installed() -> dict[str, EntryPoint]:
     """Adapters by name; listing imports none of them."""

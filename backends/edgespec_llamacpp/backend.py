@@ -16,6 +16,7 @@ from edgespec_llamacpp.library import (
     library_version,
 )
 from edgespec_llamacpp.model import LlamaModel
+from edgespec_llamacpp.requantize import requantize
 
 EXPERTS = rb"\.ffn_(up|down|gate|gate_up)_(ch|)exps"  # tensors of a mixture's experts
 
@@ -49,6 +50,10 @@ class LlamaCppBackend:
                 " Download it again, or try another quantisation."
             )
         return LlamaModel(handle, path)
+
+    @classmethod
+    def requantize(cls, source: Path, target: Path, number_format: str) -> None:
+        requantize(source, target, number_format)
 
 
 def _experts_on_cpu(lib: Any, parameters: Any) -> Any:

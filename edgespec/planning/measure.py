@@ -82,6 +82,11 @@ def measure(session: Session, prompt: Sequence[int], within_s: float = WITHIN_S)
     )
 
 
+def plain_seconds(session: Session, prompt: Sequence[int]) -> float:
+    """Seconds of one plain pass, the best of a few."""
+    return min(_timed(session, np.asarray(prompt, dtype=np.int32), [], 6)[1:])
+
+
 def _timed(session: Session, prompt: Any, guesses: Sequence[int], times: int) -> list[float]:
     """Seconds of passes over the pending token and `guesses`."""
     draft, seconds = Draft.chain(list(guesses), "measure"), []

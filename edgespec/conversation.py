@@ -1,0 +1,61 @@
+"""From messages to token ids, keeping the ids of replies."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from edgespec.decoding.draft import Tokens
+from edgespec.text.template import ChatTemplate, Message, Segment, control_check
+from edgespec.text.tokenizer import Tokenizer
+
+
+class PromptEncoder:
+    """Renders messages with a model's template and splits them into its tokens.
+
+    Replies keep the ids they were made of: text that is split anew need not match, and would
+    throw the cache away.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.template = ChatTemplate(
+            tokenizer.template(),
+            tokenizer.special_text("bos"),
+            tokenizer.special_text("eos"),
+            holds_control=control_check(tokenizer),
+        )
+
+    def encode(self, messages: Sequence[Message], extra: Mapping[str, object]) -> Tokens:
+        """The whole conversation and the generation prompt, int32 [n]."""
+        ids = self._ids(self.template.segments(messages, extra=extra))
+        bos = self.tokenizer.bos
+        if bos is not None and ids[:1] != [bos]:
+            ids = [bos, *ids]
+        return np.array(ids, dtype=np.int32)
+
+    def continued(
+        self, spoken: Spoken, user: Message, extra: Mapping[str, object]
+    ) -> Tokens | None:
+        """The ids so far and the next user turn; None where the whole must be encoded anew."""
+        segments = self.template.continuation(spoken.before, spoken.reply, user, extra=extra)
+        if segments is None:
+            return None
+        following, ids = self._ids(segments), spoken.ids
+        if len(ids) and int(ids[-1]) in self.tokenizer.end_tokens:
+            ids = ids[:-1]  # the template writes the end of the turn itself
+        return np.concatenate([ids, np.array(following, dtype=np.int32)])
+
+    def _ids(self, segments: Sequence[Segment]) -> list[int]:
+        ids: list[int] = []
+        for segment in segments:
+            ids += self.tokenizer.encode(segment.text, special=segment.special)
+        return ids
+
+
+class Spoken:
+    """A conversation that ended with a reply, and the ids of all of it."""
+
+    def __init__(self, before: Collection[Message], reply: Message, ids: Tokens) -> None:
+        self.before, self.reply, self.ids = tuple(before), reply, ids

@@ -1,0 +1,247 @@
+"""From names and options to a target, perhaps a drafter, and what they cost here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from edgespec import backends
+from edgespec.backends import LoadedModel, Placement, SessionOptions
+from edgespec.decoding.proposer import Proposer
+from edgespec.decoding.session import Session
+from edgespec.errors import BadInput
+from edgespec.models import memory
+from edgespec.models.available import available_memory
+from edgespec.models.compat import check_vocabularies
+from edgespec.models.header import GgufHeader
+from edgespec.models.identity import fingerprint
+from edgespec.models.pairs import Pair
+from edgespec.models.split import read_model
+from edgespec.models.store import cache_dir, write_atomically
+from edgespec.options import LoadOptions, Speculation
+from edgespec.planning.cost import CostCurve
+from edgespec.planning.measure import Measurement, measure, plain_seconds
+from edgespec.planning.planner import Auto
+from edgespec.planning.sources import ModelSource, NGramSource, Source
+from edgespec.planning.strict import StrictSession
+from edgespec.proposers.combine import FirstOf, Fixed
+from edgespec.proposers.draft_model import SmallModel
+from edgespec.proposers.ngram import NGram
+from edgespec.proposers.nothing import Nothing
+
+Report = Callable[[str], None]
+DEFAULT_CONTEXT = 4096
+SHOW_MODE_TOKENS = 4
+_FIXED_SHORTEST_MATCH = 2
+_SAMPLE = (
+    "Write a short note about the tides: what moves them, when they are highest, and a list of"
+    " three things to bring on a walk along the shore."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A session, its cost curve and what was measured of it."""
+
+    session: Session
+    cost: CostCurve
+    measurement: Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Drafter:
+    """A draft model that is ready to guess. guess_s: seconds for one token of it."""
+
+    proposer: SmallModel
+    guess_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Everything that one pair needs, open. models: what has to be closed in the end."""
+
+    pair: Pair
+    header: GgufHeader
+    backend: str
+    models: tuple[LoadedModel, ...]
+    target: Measured
+    drafter: Drafter | None
+    notes: tuple[str, ...]
+    luck: Luck
+
+    def proposer(self, speculation: Speculation) -> Proposer:
+        """What guesses under these settings.
+
+        Raises: BadInput when a draft model is asked for and there is none.
+        """
+        name, drafter = speculation.proposer, self.drafter
+        if name == "draft" and drafter is None:
+            raise BadInput(
+                f"'{self.pair.name}' has no draft model; name one with --draft FILE, or use"
+                " --proposer ngram."
+            )
+        if name == "none" or speculation.draft_tokens == 0:
+            return Nothing()
+        if speculation.draft_tokens is None and not speculation.always_draft:
+            return Auto(self._sources(name), self.target.cost)
+        fixed: list[Proposer] = []
+        if name in ("auto", "ngram"):
+            fixed.append(NGram(_FIXED_SHORTEST_MATCH))
+        if name in ("auto", "draft") and drafter is not None:
+            fixed.append(drafter.proposer)
+        return Fixed(FirstOf(*fixed), speculation.draft_tokens or SHOW_MODE_TOKENS)
+
+    @property
+    def exactness(self) -> str:
+        """How closely text with guesses equals text without, as measured here, in words."""
+        measurement = self.target.measurement
+        if measurement.bit_exact or isinstance(self.target.session, StrictSession):
+            return "bit-exact: the same text to the bit, whatever is guessed"
+        return (
+            "same up to rounding: wider passes change a score by at most"
+            f" {measurement.largest_difference:.2g}; --strict makes it exact"
+        )
+
+    def _sources(self, name: str) -> list[Source]:
+        sources: list[Source] = []
+        if name in ("auto", "ngram"):
+            sources.append(self.luck.ngram)
+        if name in ("auto", "draft") and self.luck.draft is not None:
+            sources.append(self.luck.draft)
+        return sources
+
+
+@dataclass(frozen=True, slots=True)
+class Luck:
+    """Sources that remember from answer to answer how well they guessed."""
+
+    ngram: NGramSource
+    draft: ModelSource | None
+
+    @classmethod
+    def of(cls, cost: CostCurve, drafter: Drafter | None) -> Luck:
+        if drafter is None:
+            return cls(NGramSource(cost), None)
+        return cls(NGramSource(cost), ModelSource(drafter.proposer, cost, drafter.guess_s))
+
+
+def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
+    """Check everything that can be checked, then load and measure.
+
+    Raises: NotFound, ModelFileError, IncompatiblePair, OutOfMemory, BackendMissing.
+    """
+    checked = _check(pair, options)
+    backend = backends.find(options.backend)
+    options = replace(options, context=checked.context)
+    opened: list[LoadedModel] = []
+    try:
+        report(f"loading {pair.target.name}")
+        model = backend.load(pair.target, Placement(options.gpu_layers, options.cpu_moe))
+        opened.append(model)
+        target = measured_session(model, pair.target, options, report)
+        drafter = None
+        if pair.draft is not None:
+            report(f"loading {pair.draft.name}")
+            model = backend.load(pair.draft, Placement(options.draft_gpu_layers))
+            opened.append(model)
+            drafter = _drafter(model, checked, options)
+    except BaseException:
+        for model in opened:
+            model.close()
+        raise
+    notes = list(checked.notes)
+    if target.session.caps.rollback == 0:
+        notes.append("Plain decoding: this model's state cannot be taken back.")
+    return Loaded(
+        pair,
+        checked.header,
+        backend.probe().name,
+        tuple(opened),
+        target,
+        drafter,
+        tuple(notes),
+        Luck.of(target.cost, drafter),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What the files' headers promise. shared: ids that target and draft have in common."""
+
+    header: GgufHeader
+    context: int
+    draft_context: int
+    shared: int
+    notes: tuple[str, ...]
+
+
+def _check(pair: Pair, options: LoadOptions) -> _Checked:
+    header = read_model(pair.target)
+    draft = read_model(pair.draft) if pair.draft else None
+    context = options.context or min(header.context_length or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
+    notes, shared, draft_context = list(pair.notes), 0, 0
+    if draft is not None:
+        shared = check_vocabularies(header, draft).shared
+        draft_context = min(context, draft.context_length or context)
+        if draft_context < context:
+            notes.append(
+                f"The draft model reads {draft_context} tokens; beyond that answers go on"
+                " without it."
+            )
+    memory.check(memory.plan(header, draft, context, options.kv_type), available_memory())
+    return _Checked(header, context, draft_context, shared, tuple(notes))
+
+
+def _drafter(model: LoadedModel, checked: _Checked, options: LoadOptions) -> Drafter:
+    session = model.session(
+        SessionOptions(checked.draft_context, options.threads, "f16", options.flash_attention)
+    )
+    prompt = model.tokenizer.encode(_SAMPLE, special=False)[: checked.draft_context // 2]
+    return Drafter(SmallModel(session, checked.shared), plain_seconds(session, prompt))
+
+
+def measured_session(
+    model: LoadedModel, path: Path, options: LoadOptions, report: Report
+) -> Measured:
+    """A session of `model` and its cost curve, from the cache where it was measured before."""
+    assert options.context is not None
+    settings = SessionOptions(
+        options.context, options.threads, options.kv_type, options.flash_attention
+    )
+    session: Session = model.session(settings)
+    file = _measurement_file(model, path, options)
+    measurement = _remembered(file)
+    if measurement is None:
+        report(f"measuring what a pass of {path.name} costs here; once, about 3 seconds")
+        prompt = model.tokenizer.encode(_SAMPLE, special=False)[: session.caps.context // 2]
+        measurement = measure(session, prompt)
+        write_atomically(file, json.dumps(measurement.as_json()).encode())
+    cost = CostCurve(measurement.seconds)
+    if options.strict and not measurement.bit_exact:
+        session = StrictSession(session, measurement.strict_widths())
+    return Measured(session, cost, measurement)
+
+
+def _measurement_file(model: LoadedModel, path: Path, options: LoadOptions) -> Path:
+    identity = (
+        fingerprint(path),
+        model.identity,
+        options.threads,
+        options.kv_type,
+        options.flash_attention,
+        options.gpu_layers,
+        options.cpu_moe,
+    )
+    digest = hashlib.sha256(repr(identity).encode()).hexdigest()[:24]
+    return cache_dir() / "measured" / f"{digest}.json"
+
+
+def _remembered(file: Path) -> Measurement | None:
+    """A measurement of before; one that cannot be read is made again."""
+    try:
+        return Measurement.from_json(json.loads(file.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None

@@ -1,0 +1,162 @@
+"""What an app may ask for, and what it gets back: plain frozen data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypedDict, get_args
+
+from edgespec.decoding.events import Stop
+from edgespec.decoding.sampling import Sampling
+from edgespec.decoding.stats import Stats
+from edgespec.errors import BadInput
+
+ProposerName = Literal["auto", "none", "ngram", "draft"]
+MOST_DRAFT_TOKENS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """Fixed when a model is loaded.
+
+    context: tokens; None = what the model was trained on, at most 4096. gpu_layers: None = all,
+    where a device exists. kv_type: of the target's cache; a drafter's is always f16.
+    strict: only widths that round alike, so that the text is the same to the bit.
+    """
+
+    backend: str = "auto"
+    context: int | None = None
+    threads: int | None = None
+    gpu_layers: int | None = None
+    draft_gpu_layers: int | None = None
+    kv_type: str = "f16"
+    cpu_moe: bool = False
+    flash_attention: str = "auto"
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("context", "threads"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise BadInput(f"{name} is {value}; it must be at least 1.")
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """How answers are guessed at; may change between answers, since the text does not depend on it.
+
+    draft_tokens: guesses a round; None = what pays. always_draft: show mode, drafts even where
+    plain decoding is faster.
+    """
+
+    proposer: str = "auto"
+    draft_tokens: int | None = None
+    always_draft: bool = False
+    rule: str = "coupled"
+
+    def __post_init__(self) -> None:
+        known = get_args(ProposerName)
+        if self.proposer not in known:
+            raise BadInput(f"No proposer '{self.proposer}'; there are: {', '.join(known)}.")
+        if self.rule not in ("coupled", "rejection"):
+            raise BadInput(f"No rule '{self.rule}'; there are: coupled, rejection.")
+        if not 0 <= (self.draft_tokens or 0) <= MOST_DRAFT_TOKENS:
+            raise BadInput(
+                f"draft_tokens is {self.draft_tokens}; it must be from 0 to {MOST_DRAFT_TOKENS}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """May change for each answer.
+
+    sampling: None = what the model's makers recommend, else the project's default.
+    overrides: fields of Sampling that replace those of `sampling`. max_tokens: None = until the
+    model ends or the context is full. prediction: text that the answer may repeat.
+    reasoning: passed to the chat template where it is not None. branch: number of one of several
+    answers to the same prompt and seed.
+    """
+
+    sampling: Sampling | None = None
+    overrides: Mapping[str, float | int] = field(default_factory=dict)
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    prediction: str = ""
+    reasoning: bool | None = None
+    branch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What was loaded. exactness: how closely text with guesses equals text without, in words.
+
+    notes: what the user should be told once.
+    """
+
+    pair: str
+    target: str
+    draft: str | None
+    backend: str
+    device: str
+    context: int
+    exactness: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One whole answer."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: Stop
+    seed: int
+    model: ModelInfo
+    stats: Stats
+
+
+class AnswerSettings(TypedDict, total=False):
+    """The keywords of generate(), stream() and chat(): fields of Sampling and AnswerOptions."""
+
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    repeat_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    penalty_window: int
+    logit_bias: Mapping[int, float]
+    seed: int
+    max_tokens: int | None
+    stop: str | tuple[str, ...] | list[str]
+    prediction: str
+    reasoning: bool
+    branch: int
+
+
+class LoadSettings(TypedDict, total=False):
+    """The keywords of load(): fields of LoadOptions and Speculation, and names people know.
+
+    draft_model is draft, num_draft_tokens is draft_tokens, prompt_lookup=True is
+    proposer="ngram".
+    """
+
+    target: str | None
+    draft: str | None
+    draft_model: str
+    backend: str
+    context: int | None
+    threads: int | None
+    gpu_layers: int | None
+    draft_gpu_layers: int | None
+    kv_type: str
+    cpu_moe: bool
+    flash_attention: str
+    strict: bool
+    proposer: str
+    draft_tokens: int | None
+    num_draft_tokens: int | None
+    prompt_lookup: bool
+    always_draft: bool
+    rule: str
