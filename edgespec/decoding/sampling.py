@@ -136,7 +136,7 @@ def _nucleus_edge(z: Row, top_p: float) -> float:
     """
     p = np.exp(z)
     need = top_p * float(p.sum(dtype=np.float64))
-    for low, high in _windows(z, top_p):
+    for low, high in _windows(z, top_p, need / top_p):
         above = float(p[z > high].sum(dtype=np.float64))
         inside = np.sort(z[(z >= low) & (z <= high)])[::-1]
         mass = above + np.cumsum(np.exp(inside, dtype=np.float64))
@@ -145,9 +145,13 @@ def _nucleus_edge(z: Row, top_p: float) -> float:
     return float(z.min())  # top_p so near 1 that rounding hides the last token
 
 
-def _windows(z: Row, top_p: float) -> Iterator[tuple[float, float]]:
+def _windows(z: Row, top_p: float, total: float) -> Iterator[tuple[float, float]]:
     """Slices of the scores to look for the edge of the nucleus in, the likeliest first."""
-    if len(z) > _SMALL:
+    # all scores below this together weigh less than what top_p leaves out
+    floor = math.log((1.0 - top_p) * total / len(z))
+    if np.count_nonzero(z >= np.float32(floor)) <= _SMALL:
+        yield floor, 0.0
+    elif len(z) > _SMALL:
         sample = np.sort(z[:: _STRIDE // 4])[::-1]
         mass = np.cumsum(np.exp(sample, dtype=np.float64))
         at = int(np.searchsorted(mass, top_p * mass[-1]))
