@@ -1,0 +1,33 @@
+"""What was sent before, walked with the arrow keys."""
+
+from __future__ import annotations
+
+
+class InputHistory:
+    """Past inputs, oldest first, and the unsent draft that waits behind the newest."""
+
+    def __init__(self) -> None:
+        self._past: list[str] = []
+        self._at = 0
+        self._draft = ""
+
+    def add(self, text: str) -> None:
+        if not self._past or self._past[-1] != text:
+            self._past.append(text)
+        self._at, self._draft = len(self._past), ""
+
+    def older(self, current: str) -> str | None:
+        """The input before the one shown; None if there is none."""
+        if self._at == 0:
+            return None
+        if self._at == len(self._past):
+            self._draft = current
+        self._at -= 1
+        return self._past[self._at]
+
+    def newer(self) -> str | None:
+        """The input after the one shown, at last the unsent draft; None if that is shown."""
+        if self._at == len(self._past):
+            return None
+        self._at += 1
+        return self._draft if self._at == len(self._past) else self._past[self._at]
