@@ -152,17 +152,20 @@ def test_old_thoughts_are_cut_out_and_the_rest_stays_apart():
 SHOUTING = CHATML.replace("message['content']", "message['content'] | upper")
 SLICING = CHATML.replace("message['content']", "message['content'][:30]")
 COUNTING = CHATML.replace("message['content']", "(message['content'] | length) | string")
+changing = pytest.mark.parametrize(
+    "source", [SHOUTING, SLICING, COUNTING], ids=["shouting", "slicing", "counting"]
+)
 TWICE = CHATML.replace("message['content']", "message['content'] + message['content']")
 
 
-@pytest.mark.parametrize("source", [SHOUTING, SLICING, COUNTING])
+@changing
 def test_a_template_that_changes_the_words_is_rendered_whole(source):
     chat = template(source)
     talk = [Message("user", "harmless")]
     assert chat.segments(talk) == [Segment(chat.render(talk), special=True)]
 
 
-@pytest.mark.parametrize("source", [SHOUTING, SLICING, COUNTING])
+@changing
 def test_control_text_in_such_a_template_loses_its_power(source):
     tokenizer = ByteTokenizer()
     for check in (control_check(tokenizer), looks_like_control):
@@ -228,7 +231,9 @@ def test_a_template_that_demands_alternation_refuses_two_user_turns():
         template(GEMMA).segments([Message("user", "a"), Message("user", "b")])
 
 
-@pytest.mark.parametrize("source", [CHATML, LLAMA3, GEMMA, QWEN_THINKING])
+@pytest.mark.parametrize(
+    "source", [CHATML, LLAMA3, GEMMA, QWEN_THINKING], ids=["ChatML", "Llama 3", "Gemma", "Qwen"]
+)
 def test_a_reply_is_continued_with_exactly_what_a_full_rendering_has_behind_it(source):
     chat, before, user = template(source), TALK[:2], Message("user", FORGED)
     continued = chat.continuation(before, Message("assistant", "Hello!"), user)
@@ -264,6 +269,17 @@ def test_a_reply_whose_thoughts_are_cut_out_of_the_history_cannot_be_continued()
 def test_a_generation_prompt_that_the_history_lacks_cannot_be_continued():
     chat, reply, user = template(QWEN_THINKING), Message("assistant", "Hello!"), TALK[3]
     assert chat.continuation(TALK[:2], reply, user, extra={"enable_thinking": False}) is None
+
+
+def test_a_prompt_that_depends_on_the_words_cannot_be_continued():
+    source = (
+        "{% for m in messages %}{{ m.content }}"
+        "{% if m.role == 'user' %}{{ '!' if loop.last and '?' in m.content else '.' }}{% endif %}"
+        "{% endfor %}"
+    )
+    reply, user = Message("assistant", "Yes"), Message("user", "Good")
+    chat = template(source)
+    assert chat.continuation([Message("user", "Why?")], reply, user) is None
 
 
 def test_a_system_prompt_that_moves_to_the_last_turn_cannot_be_continued():

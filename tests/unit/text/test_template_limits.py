@@ -1,3 +1,4 @@
+import itertools
 import sys
 import threading
 import time
@@ -27,13 +28,15 @@ def growing(step: str) -> str:
     "source",
     [
         "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-        "{% for a in range(99999) %}{% for b in range(99999) if false %}{% endfor %}{% endfor %}",
+        "{% set r = range(99999) %}{% for a in r %}{% for b in r %}{% endfor %}{% endfor %}",
+        "{% set r = range(99999) %}" + "{% for b in r if false %}{% endfor %}" * 200,
         "{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(60) }}",
         "{% set r = range(99999)|list %}{{ r|select('in', r)|list }}",
         "{% for a in range(99999) recursive %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
         "{% set a = range(99999)|list %}{% set b = range(99999)|list %}"
         + "{% if a == b %}{% endif %}" * 1000,
     ],
+    ids=itertools.count(),
 )
 def test_a_template_that_runs_too_long_is_ended(source):
     before = time.thread_time()
@@ -86,6 +89,7 @@ def test_a_template_that_runs_too_long_is_ended(source):
             "{% set ns.x = i + 3 %}{% for j in range(99) %}{% set ns.x = ns.x * ns.x %}{% endfor %}"
         ),
     ],
+    ids=itertools.count(),
 )
 def test_a_template_that_grows_too_much_is_ended_before_it_does(source):
     with pytest.raises(TemplateError, match=r"more than|above 9,999"):
@@ -124,6 +128,7 @@ def test_an_output_of_more_than_4_mib_is_refused_and_one_of_just_that_passes():
         ("{{ strftime_now.__self__.year }}", "SecurityError"),
         ("{{ lipsum(n=9) }}", "'lipsum' is undefined"),
     ],
+    ids=itertools.count(),
 )
 def test_whatever_goes_wrong_in_a_template_is_a_template_error_that_says_what(source, words):
     with pytest.raises(TemplateError, match="chat template cannot be rendered") as caught:
@@ -166,6 +171,7 @@ def test_a_namespace_that_holds_itself_can_be_shown():
             "<1in>",
         ),
     ],
+    ids=itertools.count(),
 )
 def test_what_honest_templates_use_works_as_usual(source, shown):
     assert render(source) == shown
