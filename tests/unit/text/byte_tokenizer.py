@@ -13,6 +13,7 @@ class ByteTokenizer:
 
     more: tuple[bytes, ...] = ()
     vocab: int = field(init=False, default=1024)
+    bos: int | None = None
     end_tokens: frozenset[int] = frozenset({257, 258})
 
     def encode(self, text: str, *, special: bool) -> list[int]:
