@@ -309,6 +309,7 @@ async def test_hostile_text_is_neither_markup_nor_escape_sequence() -> None:
         await wait_until(lambda: app.ready)
         app.post_message(events.Paste(HOSTILE))
         await wait_until(lambda: app.prompt.text)
+        assert not any(c in app.prompt.text for c in "\x1b\x07\x9b\u202e")
         await pilot.press("enter")
         await wait_until(lambda: model.asked and not app.busy)
         picture = app.export_screenshot(simplify=True)
