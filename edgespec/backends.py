@@ -37,12 +37,17 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """How a session keeps its cache. threads: None = physical cores."""
+    """How a session keeps its cache.
+
+    threads: None = physical cores. lazy: a few unread tokens may ride with the next pass, which
+    makes a drafter cheaper; a target's passes keep their width.
+    """
 
     context: int
     threads: int | None = None
     kv_type: str = "f16"
     flash_attention: str = "auto"
+    lazy: bool = False
 
 
 class LoadedModel(Protocol):

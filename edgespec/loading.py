@@ -196,9 +196,8 @@ def _check(pair: Pair, options: LoadOptions) -> _Checked:
 
 
 def _drafter(model: LoadedModel, checked: _Checked, options: LoadOptions) -> Drafter:
-    session = model.session(
-        SessionOptions(checked.draft_context, options.threads, "f16", options.flash_attention)
-    )
+    settings = SessionOptions(checked.draft_context, options.threads, lazy=True)
+    session = model.session(replace(settings, flash_attention=options.flash_attention))
     prompt = model.tokenizer.encode(_SAMPLE, special=False)[: checked.draft_context // 2]
     return Drafter(SmallModel(session, checked.shared), plain_seconds(session, prompt))
 

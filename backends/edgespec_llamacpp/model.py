@@ -11,7 +11,7 @@ import numpy as np
 from edgespec.backends import SessionOptions
 from edgespec.decoding.draft import EMPTY, ROOT, Draft
 from edgespec.decoding.session import Caps
-from edgespec.errors import BadInput, OutOfMemory
+from edgespec.errors import BackendFailed, BadInput, OutOfMemory
 from edgespec_llamacpp.library import (
     clear_log,
     gpu_devices,
@@ -29,6 +29,7 @@ CPU_CHUNK, GPU_CHUNK = (
     128,
     512,
 )  # tokens of a prompt read in one pass; between passes one can cancel
+CATCH_UP = 8  # unread tokens of a drafter that ride with its next pass
 SNAPSHOTS = 16  # states kept for taking guesses back, where a model has a recurrent state
 
 
@@ -67,7 +68,7 @@ class LlamaModel:
                 " Try a shorter --context or --kv-type q8_0."
             )
         caps = Caps(self.tokenizer.vocab, options.context, MAX_ROWS, tree=not self._has_state())
-        session = LlamaSession(context, caps, chunk)
+        session = LlamaSession(context, caps, chunk, CATCH_UP if options.lazy else 0)
         session.caps = self._probed(session, caps, int(self._lib.llama_n_rs_seq(context)))
         self._sessions.append(session)
         return session
@@ -123,7 +124,11 @@ def _rolls_back(session: LlamaSession, guesses: int) -> bool:
         list(session.prefill(prompt[:1]))
         list(session.prefill(prompt))
         session.verify(draft)
-        session.commit((), int(prompt[0]))
+        try:
+            session.commit((), int(prompt[0]))
+        except BackendFailed:  # the cache says itself that it cannot
+            session.reset()
+            return False
         rows.append(session.verify(EMPTY).logits(ROOT).copy())
         session.reset()
     scale = float(np.abs(rows[0]).max()) or 1.0

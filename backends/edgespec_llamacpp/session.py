@@ -64,12 +64,13 @@ class Leaves:
 class LlamaSession:
     """The cache of one conversation in a llama.cpp context of its own.
 
-    chunk: tokens of a prompt that are read in one pass. The cache holds `_cached`; tokens that
-    were committed or given as a prompt but not read yet are `_owed`, and ride with the next pass.
+    chunk: tokens of a prompt that are read in one pass. ride: up to so many unread tokens wait
+    for the next verify; that saves a pass, but its width, and with it the rounding, then varies.
+    The cache holds `_cached`; `_owed` are the tokens that wait.
     """
 
-    def __init__(self, context: Any, caps: Caps, chunk: int) -> None:
-        self.caps = caps
+    def __init__(self, context: Any, caps: Caps, chunk: int, ride: int = 0) -> None:
+        self.caps, self._ride = caps, ride
         self._lib = library()
         self._context, self._chunk = context, chunk
         self._memory = self._lib.llama_get_memory(context)
@@ -89,11 +90,8 @@ class LlamaSession:
         self._owed, self._pending = [], None
         yield keep
         body = tokens[keep:-1].tolist()
-        while len(body) > self._chunk:
-            part, body = body[: self._chunk], body[self._chunk :]
-            self._fields.fill(part, len(self._cached), first_output=len(part))
-            self._decode()
-            self._cached.extend(part)
+        while len(body) > self._ride:
+            body = self._read_some(body)
             yield len(self._cached)
         self._owed, self._pending = body, int(tokens[-1])
 
@@ -160,18 +158,21 @@ class LlamaSession:
         for leaf in range(1, self._leaves.count if not self._draft.is_chain else 1):
             self._lib.llama_memory_seq_rm(self._memory, leaf, -1, -1)
         if not self._lib.llama_memory_seq_rm(self._memory, SLOT, len(self._cached), -1):
-            again = [*self._cached.array.tolist(), *self._owed]
+            again = self._cached.array.tolist()
             self._lib.llama_memory_clear(self._memory, False)
             self._cached.truncate(0)
-            self._owed = again
-            self._read_owed()
+            while again:
+                again = self._read_some(again)
 
-    def _read_owed(self) -> None:
-        while len(self._owed) > self._chunk:
-            part, self._owed = self._owed[: self._chunk], self._owed[self._chunk :]
-            self._fields.fill(part, len(self._cached), first_output=len(part))
-            self._decode()
-            self._cached.extend(part)
+    def _read_some(self, tokens: list[int]) -> list[int]:
+        """Read one chunk and return the rest. Chunks end at multiples of the chunk size, so that
+        a prompt is cut alike however much of it was reused."""
+        n = self._chunk - len(self._cached) % self._chunk
+        part = tokens[:n]
+        self._fields.fill(part, len(self._cached), first_output=len(part))
+        self._decode()
+        self._cached.extend(part)
+        return tokens[n:]
 
     def _spread(self, draft: Draft, line: int, base: int) -> None:
         """Lay a tree over the batch: a sequence for each leaf, positions by depth."""

@@ -57,8 +57,8 @@ class Decoding:
     def open(self) -> Draft:
         """Guess what follows the pending token.
 
-        The first round is plain: the last chunk of the prompt rides with it, and always has
-        the same width.
+        The first round is plain: the first token should not wait for a drafter to read the
+        prompt.
         """
         self._opened_s = self._clock()
         self._rule = self.request.rule_for(self._round)

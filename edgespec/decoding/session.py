@@ -57,8 +57,8 @@ class Session(Protocol):
         """Make the committed tokens equal `tokens`, reusing the longest common prefix.
 
         Yields how many tokens the cache holds: first what was reused, then after each chunk.
-        May be abandoned between chunks; what was read stays usable. The last chunk may wait
-        and ride with the next verify().
+        May be abandoned between chunks; what was read stays usable. A few last tokens may
+        wait and ride with the next verify().
         """
         ...
 
