@@ -63,7 +63,10 @@ def measure(session: Session, prompt: Sequence[int], within_s: float = WITHIN_S)
     """Time and compare passes of several widths after `prompt`, in about `within_s` seconds."""
     started = perf_counter()
     tokens = np.asarray(prompt, dtype=np.int32)
-    widths = [n for n in WIDTHS if n <= min(session.caps.rows, (session.caps.rollback or 99) + 1)]
+    rows_at_most, rollback = session.caps.rows, session.caps.rollback
+    if rollback is not None:
+        rows_at_most = min(rows_at_most, rollback + 1)
+    widths = [n for n in WIDTHS if n <= rows_at_most]
     _timed(session, tokens, [], 1)  # reads the prompt and warms the machine up
     plain_s = min(_timed(session, tokens, [], 2))
     positions = 16 if plain_s < within_s / 90 else 8 if plain_s < within_s / 50 else 4
