@@ -25,7 +25,8 @@ class StrictSession:
         caps = self.inner.caps
         # what the widest pass may waste stays free, so that padding always fits
         room = caps.context - (self._widths[-1] - 1)
-        return replace(caps, context=room, rows=min(caps.rows, self._widths[-1]))
+        # siblings leave the cache in another order, and sums round by order
+        return replace(caps, context=room, rows=min(caps.rows, self._widths[-1]), tree=False)
 
     def prefill(self, tokens: Tokens) -> Iterator[int]:
         return self.inner.prefill(tokens)
