@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tiny_models import TinyModels
 
@@ -10,3 +12,11 @@ from tiny_models import TinyModels
 def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> TinyModels:
     """Small GGUF models, each written once: `tiny_models(seed=0, noise=0.05) -> Path`."""
     return TinyModels(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(autouse=True)
+def cache_of_the_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """No test reads or writes the user's cache."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("EDGESPEC_CACHE_DIR", str(folder))
+    return folder
