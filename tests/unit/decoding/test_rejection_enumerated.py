@@ -194,3 +194,17 @@ def test_acceptance_is_one_less_the_distance_of_p_and_q() -> None:
     assert _distance(enumeration) < 1e-9
     p, q = (_p(table, sampling, PROMPT) for table in (target, copy))
     assert enumeration.accepted == pytest.approx(float(np.minimum(p, q).sum()), abs=1e-9)
+
+
+def test_a_token_that_neither_side_would_say_is_never_accepted() -> None:
+    row = np.array([0.0, 5.0, 1.0], dtype=np.float32)
+    q = Support(np.array([1], dtype=np.int32), np.ones(1))
+    rule = Rejection(Sampling(1.0, top_k=1), Noise(1, 2))
+    place = Place(Draft.chain([0], "odd", [q]), TableScores({ROOT: row}), ROOT, (), 0)
+    assert rule.decide(place) == (None, 1)
+
+
+def test_another_round_draws_anew_at_the_same_place() -> None:
+    row, sampling = np.zeros(100, dtype=np.float32), Sampling(1.0, 0, 1.0, 0.0)
+    drawn = {Rejection(sampling, Noise(1, 2), n).guess(row, (), 7).token for n in range(20)}
+    assert len(drawn) > 10
