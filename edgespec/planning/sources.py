@@ -16,6 +16,7 @@ from edgespec.proposers.ngram import NGram
 
 MOST_GUESSES = 31
 PROBE_GUESSES = 3
+LOOK_AHEAD = 8
 HORIZON = 96  # tokens over which reading the prompt with the drafter should pay back
 
 
@@ -114,7 +115,7 @@ class NGramSource:
 
 @dataclass(slots=True)
 class WhilePays:
-    """Draft on while one more guess is expected to save more time than it costs.
+    """Draft on while some more guesses are expected to save more time than they cost.
 
     seconds_per_token: what a token costs at the best rate known now.
     """
@@ -132,8 +133,14 @@ class WhilePays:
         path = 1.0
         for confidence in confidences:
             path *= self.luck.probability(confidence)
-        gain = path * self.luck.typical * self.seconds_per_token
-        return gain > self.guess_s + self.cost.seconds(n + 2) - self.cost.seconds(n + 1)
+        gain, here_s = 0.0, self.cost.seconds(n + 1)
+        # beyond a dear width may lie a cheap one
+        for more in range(1, min(self.nodes - n, LOOK_AHEAD) + 1):
+            path *= self.luck.typical
+            gain += path * self.seconds_per_token
+            if gain > more * self.guess_s + self.cost.seconds(n + 1 + more) - here_s:
+                return True
+        return False
 
 
 class ModelSource:
