@@ -1,0 +1,102 @@
+"""Estimates of acceptance find the rate that is there, and follow it when it changes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from edgespec.planning.acceptance import ConfidenceAcceptance, MatchAcceptance
+
+
+@pytest.mark.parametrize("truth", [0.05, 0.4, 0.95])
+@pytest.mark.parametrize("length", [1, 3, 20])
+def test_matches_of_one_length_converge_and_leave_the_others_alone(
+    length: int, truth: float
+) -> None:
+    luck, rng = MatchAcceptance(), np.random.default_rng(0)
+    other = {1: 20, 3: 1, 20: 3}[length]
+    before, seen = luck.probability(other), []
+    for _ in range(400):
+        luck.learn(length, bool(rng.random() < truth))
+        seen.append(luck.probability(length))
+    assert np.mean(seen[200:]) == pytest.approx(truth, abs=0.05)
+    assert all(0 <= p <= 1 for p in seen)
+    assert luck.probability(other) == before
+
+
+def test_longer_matches_are_trusted_more_before_anything_is_known() -> None:
+    luck = MatchAcceptance()
+    chances = [luck.probability(n) for n in range(1, 80)]
+    assert chances == sorted(chances)
+    assert 0 < chances[0] < chances[-1] < 1
+
+
+def test_lengths_of_one_power_of_two_share_what_they_learn() -> None:
+    luck = MatchAcceptance()
+    luck.learn(5, False)
+    assert luck.probability(8) == luck.probability(5) < MatchAcceptance().probability(8)
+    assert luck.probability(9) == MatchAcceptance().probability(9)
+    assert luck.probability(4) == MatchAcceptance().probability(4)
+
+
+def test_a_change_of_luck_is_followed_within_fifty_guesses() -> None:
+    luck = MatchAcceptance()
+    for _ in range(300):
+        luck.learn(4, True)
+    for _ in range(50):
+        luck.learn(4, False)
+    assert luck.probability(4) < 0.3
+
+
+def _honest(confidence: float) -> float:
+    return confidence
+
+
+def _boastful(confidence: float) -> float:
+    """Right far less often than it says."""
+    odds = math.log(confidence / (1 - confidence))
+    return 1 / (1 + math.exp(-(0.8 * odds - 1.5)))
+
+
+@pytest.mark.parametrize("truth", [_honest, _boastful])
+def test_the_curve_over_confidence_converges_to_the_truth(truth: object) -> None:
+    luck, rng = ConfidenceAcceptance(), np.random.default_rng(0)
+    for _ in range(6000):
+        confidence = float(rng.uniform(0.05, 0.98))
+        luck.learn(confidence, bool(rng.random() < truth(confidence)))  # type: ignore[operator]
+    for confidence in (0.2, 0.5, 0.8, 0.95):
+        expected = truth(confidence)  # type: ignore[operator]
+        assert luck.probability(confidence) == pytest.approx(expected, abs=0.1)
+
+
+def test_more_confidence_is_never_less_trusted() -> None:
+    """Even where the drafter is right when it doubts and wrong when it is sure."""
+    luck, rng = ConfidenceAcceptance(), np.random.default_rng(0)
+    for _ in range(500):
+        confidence = float(rng.uniform(0, 1))
+        luck.learn(confidence, confidence < 0.5)
+    chances = [luck.probability(c) for c in np.linspace(0, 1, 50)]
+    assert chances == sorted(chances)
+    assert all(0 < p < 1 for p in chances)
+
+
+@pytest.mark.parametrize("truth", [0.1, 0.9])
+def test_typical_luck_follows_the_last_dozen_guesses(truth: float) -> None:
+    luck, rng, seen = ConfidenceAcceptance(), np.random.default_rng(0), list[float]()
+    for _ in range(400):
+        luck.learn(0.7, bool(rng.random() < truth))
+        seen.append(luck.typical)
+    assert np.mean(seen[100:]) == pytest.approx(truth, abs=0.05)
+    for _ in range(20):
+        luck.learn(0.7, truth < 0.5)
+    assert abs(luck.typical - truth) > 0.6
+
+
+def test_a_new_text_forgets_half_of_what_was_typical() -> None:
+    luck = ConfidenceAcceptance()
+    for _ in range(200):
+        luck.learn(0.7, True)
+    luck.new_text()
+    assert luck.typical == pytest.approx((1 + ConfidenceAcceptance.PRIOR) / 2, abs=0.01)

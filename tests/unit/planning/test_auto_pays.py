@@ -1,0 +1,156 @@
+"""Auto on scripted machines: never much slower than plain, near the best fixed length."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from simulator import (
+    T1,
+    Cost,
+    Guesses,
+    Luck,
+    flat,
+    linear,
+    machine_for,
+    random_text,
+    run,
+    run_auto,
+    run_auto_ngram,
+    run_fixed,
+    usual,
+)
+
+from edgespec.planning.cost import CostCurve
+from edgespec.planning.planner import Auto
+from edgespec.planning.sources import ModelSource, NGramSource
+
+COSTS = [linear, usual, flat]
+CHEAP, COMMON = 0.02 * T1, 0.1 * T1  # seconds of one guess of the draft model
+
+
+def always(chance: float) -> Luck:
+    return lambda place: chance
+
+
+def steps(rows: int) -> float:
+    """Q4_0 on two cores: three rows cost more than four."""
+    real = {1: 1.0, 2: 1.75, 3: 2.37, 4: 1.81, 5: 2.6, 6: 2.9, 7: 3.1, 8: 3.22}
+    return T1 * real.get(rows, 3.22 + 0.13 * (rows - 8))
+
+
+STEPS = {n: steps(n) for n in (1, 2, 3, 4, 8, 16)}
+
+
+@pytest.mark.parametrize("guess_s", [CHEAP, COMMON, 0.3 * T1])
+@pytest.mark.parametrize("chance", [0.0, 0.15, 0.3, 0.5, 0.8])
+def test_where_each_row_costs_a_pass_a_draft_model_is_only_ever_tried(
+    chance: float, guess_s: float
+) -> None:
+    told = run_auto(linear, always(chance), guess_s)
+    drafts = [round_ for round_ in told.rounds if round_.guesses]
+    assert all("to see whether it pays again" in round_.plan for round_ in drafts)
+    assert len(drafts) < 0.1 * len(told.rounds)
+    assert told.relative < 1.02
+
+
+@pytest.mark.parametrize("letters", [2, 4, 30, 1000])
+def test_where_each_row_costs_a_pass_an_ngram_is_never_drafted(letters: int) -> None:
+    told = run_auto_ngram(linear, random_text(1200, letters))
+    assert not any(round_.guesses for round_ in told.rounds)
+    assert "plain" in told.rounds[-1].plan
+
+
+@pytest.mark.parametrize("sure", [True, False], ids=["sure", "unsure"])
+@pytest.mark.parametrize("guess_s", [CHEAP, COMMON, 0.3 * T1])
+@pytest.mark.parametrize("cost", COSTS)
+def test_hostile_text_costs_at_most_a_few_percent(cost: Cost, guess_s: float, sure: bool) -> None:
+    for chance in (0.0, 0.15, 0.3):
+        assert run_auto(cost, always(chance), guess_s, sure=sure).relative <= 1.05
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("letters", [2, 4, 10, 30, 100, 1000])
+def test_text_without_sense_costs_an_ngram_next_to_nothing(cost: Cost, letters: int) -> None:
+    assert run_auto_ngram(cost, random_text(1200, letters)).relative <= 1.01
+
+
+@pytest.mark.parametrize("sure", [True, False], ids=["sure", "unsure"])
+@pytest.mark.parametrize("chance", [0.7, 0.9])
+@pytest.mark.parametrize("cost", [usual, flat, steps])
+def test_friendly_text_is_near_the_best_fixed_length(cost: Cost, chance: float, sure: bool) -> None:
+    lengths = (0, 1, 2, 3, 4, 6, 8, 12, 16)
+    best = min(run_fixed(cost, always(chance), CHEAP, k, 600).relative for k in lengths)
+    told = run_auto(cost, always(chance), CHEAP, sure=sure)
+    assert best < 0.8
+    assert told.relative < 1.2 * best
+
+
+def test_where_width_is_free_drafts_are_long() -> None:
+    told = run_auto(flat, always(0.95), CHEAP)
+    assert told.drafted(100, 1000) > 10
+    repeats = run_auto_ngram(flat, (random_text(60) * 30)[:1200])
+    assert repeats.drafted(200, 1000) > 10
+    assert repeats.relative < 0.2
+
+
+@pytest.mark.parametrize("chance", [0.7, 0.8])
+def test_a_cheap_width_behind_a_dear_one_is_found_by_a_model(chance: float) -> None:
+    """T(3) > T(4): two guesses never pay, three do."""
+    machine, cost = machine_for(steps), CostCurve(STEPS)
+    source = ModelSource(Guesses(machine, always(chance), CHEAP), cost, CHEAP)
+    told = run(machine, Auto([source], cost), 1000)
+    lengths = Counter(len(round_.guesses) for round_ in told.rounds)
+    assert lengths.most_common(1)[0][0] == 3
+    assert lengths[2] < 0.02 * len(told.rounds)
+    assert told.relative < 0.85
+
+
+def test_a_cheap_width_behind_a_dear_one_is_found_by_an_ngram() -> None:
+    machine = machine_for(steps, (random_text(60) * 30)[:1300])
+    cost = CostCurve(STEPS)
+    told = run(machine, Auto([NGramSource(cost)], cost), 1000)
+    lengths = Counter(len(round_.guesses) for round_ in told.rounds)
+    assert lengths[2] == 0
+    assert sum(count for n, count in lengths.items() if n >= 3) > 0.5 * len(told.rounds)
+
+
+def good_then_bad_then_good(place: int) -> float:
+    return 0.05 if 400 <= place < 1000 else 0.9
+
+
+@pytest.mark.parametrize("guess_s", [CHEAP, 0.05 * T1])
+def test_a_model_is_parked_tried_again_and_comes_back(guess_s: float) -> None:
+    told = run_auto(usual, good_then_bad_then_good, guess_s, tokens=1600)
+    assert told.drafted(50, 400) > 4, "it drafts"
+    assert told.drafted(460, 1000) < 0.3, "it is parked within 60 tokens"
+    tried = [r for r in told.rounds if 500 <= r.index < 1000 and r.guesses]
+    assert tried, "it is tried again"
+    assert all(len(r.guesses) <= 3 for r in tried)
+    assert told.drafted(1150, 1600) > 4, "it is back within 150 tokens"
+    assert told.relative < 0.75
+
+
+def test_a_shorter_draft_is_the_answer_to_less_luck_where_width_is_free() -> None:
+    told = run_auto(flat, good_then_bad_then_good, CHEAP, tokens=1600)
+    assert told.drafted(50, 400) > 8
+    assert told.drafted(440, 1000) < 2.5
+    assert told.drafted(1040, 1600) > 8
+
+
+@pytest.mark.parametrize("cost", [usual, flat])
+def test_an_ngram_is_back_at_once_where_the_text_repeats(cost: Cost) -> None:
+    """Its guesses are scored in the shadow, so it never has to be tried."""
+    text = [*random_text(400, seed=1), *random_text(20, seed=5) * 10, *random_text(400, seed=2)]
+    told = run_auto_ngram(cost, [*text, *text[200:500], *random_text(100)], 1200)
+    assert told.drafted(450, 580) > 5
+    assert told.drafted(640, 980) < 0.5
+    assert told.drafted(1050, 1180) > 5
+
+
+def test_the_time_saved_up_for_trying_is_bounded() -> None:
+    """A long answer in which nothing pays must not hoard time and then burn it."""
+    told = run_auto(usual, always(0.0), CHEAP, tokens=6000)
+    assert told.relative < 1.02
+    late = [r for r in told.rounds if r.index > 5000]
+    assert sum(bool(r.guesses) for r in late) < 0.2 * len(late)

@@ -1,0 +1,180 @@
+"""Measuring finds which widths round alike; strict sessions stay inside one such class."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from edgespec.decoding.draft import ROOT, Draft
+from edgespec.decoding.events import Finished, Round, Stop
+from edgespec.decoding.loop import speculate
+from edgespec.decoding.proposer import Budget, State
+from edgespec.decoding.request import Request
+from edgespec.decoding.sampling import Sampling
+from edgespec.planning.measure import WIDTHS, Measurement, measure, plain_seconds
+from edgespec.planning.strict import StrictSession
+from edgespec.proposers.nothing import Nothing
+from edgespec.testing import TableScores, TableSession, read
+
+V = 6
+PROMPT = [1, 2, 3, 4, 5, 0, 1, 2]
+
+
+class Rounds(TableSession):
+    """Scores differ by what `rounding` says of the width of the pass."""
+
+    rounding: Callable[[int], float] = staticmethod(lambda width: 0.0)
+
+    def verify(self, draft: Draft) -> TableScores:
+        scores = super().verify(draft)
+        error = np.float32(self.rounding(len(draft) + 1))
+        return TableScores({node: row + error for node, row in scores.rows.items()})
+
+
+def _session(rounding: Callable[[int], float] = lambda width: 0.0) -> Rounds:
+    session = Rounds(V)
+    session.rounding = rounding
+    return session
+
+
+def test_widths_that_round_alike_are_found() -> None:
+    found = measure(_session(lambda width: 0.25 * (width >= 4)), PROMPT, within_s=0.05)
+    assert found.classes == ((1, 2), (4, 8, 16))
+    assert found.largest_difference == pytest.approx(0.25, abs=1e-5)
+    assert not found.bit_exact
+
+
+def test_a_session_that_rounds_alike_everywhere_is_exact() -> None:
+    found = measure(_session(), PROMPT, within_s=0.05)
+    assert found.classes == (WIDTHS,)
+    assert found.bit_exact
+    assert found.largest_difference == 0
+
+
+def test_each_width_may_be_a_class_of_its_own() -> None:
+    found = measure(_session(lambda width: 0.1 * width), PROMPT, within_s=0.05)
+    assert found.classes == ((1,), (2,), (4,), (8,), (16,))
+
+
+def test_every_width_is_timed() -> None:
+    found = measure(_session(), PROMPT, within_s=0.05)
+    assert set(found.seconds) == set(WIDTHS)
+    assert all(seconds > 0 for seconds in found.seconds.values())
+    assert plain_seconds(_session(), PROMPT) > 0
+
+
+@pytest.mark.parametrize(
+    ("rollback", "rows", "widths"),
+    [(None, 65, WIDTHS), (0, 65, (1,)), (3, 65, (1, 2, 4)), (None, 5, (1, 2, 4))],
+)
+def test_only_widths_that_the_session_takes_are_measured(
+    rollback: int | None, rows: int, widths: tuple[int, ...]
+) -> None:
+    session = _session()
+    session.caps = replace(session.caps, rollback=rollback, rows=rows)
+    assert tuple(measure(session, PROMPT, within_s=0.02).seconds) == widths
+    assert max(session.widths) == max(widths)
+
+
+def test_a_measurement_survives_json() -> None:
+    found = measure(_session(lambda width: 0.1 * (width > 2)), PROMPT, within_s=0.02)
+    assert Measurement.from_json(json.loads(json.dumps(found.as_json()))) == found
+
+
+def test_strict_widths_are_the_widest_class_that_is_not_too_dear() -> None:
+    def strict(classes: tuple[tuple[int, ...], ...], t2: float, t4: float) -> tuple[int, ...]:
+        seconds = {1: 1.0, 2: t2, 4: t4, 8: 3.0, 16: 5.0}
+        return Measurement(seconds, classes, 0.1).strict_widths()
+
+    assert strict(((1,), (2, 4, 8, 16)), 1.4, 1.8) == (2, 4, 8, 16)
+    assert strict(((1,), (2, 4, 8, 16)), 1.9, 2.2) == (1,)
+    assert strict(((1, 2), (4, 8, 16)), 1.4, 1.8) == (1, 2)
+    assert strict(((1, 2), (4, 8, 16)), 1.4, 1.5) == (4, 8, 16)
+
+
+@pytest.mark.parametrize(("guesses", "width"), [(0, 2), (1, 2), (2, 4), (3, 4), (4, 8), (7, 8)])
+def test_every_pass_has_a_width_of_the_class(guesses: int, width: int) -> None:
+    inner = _session()
+    strict = StrictSession(inner, (2, 4, 8))
+    read(strict, PROMPT)
+    strict.verify(Draft.chain([1] * guesses, "t"))
+    assert inner.widths == [width]
+
+
+@pytest.mark.parametrize("guesses", [0, 1, 2, 5])
+def test_filler_changes_no_score_and_is_never_committed(guesses: int) -> None:
+    inner, alone = _session(), _session()
+    strict, draft = StrictSession(inner, (2, 4, 8)), Draft.chain([3, 1, 4, 1, 5][:guesses], "t")
+    for session in (strict, alone):
+        read(session, PROMPT)
+    padded, plain = strict.verify(draft), alone.verify(draft)
+    for node in range(ROOT, guesses):
+        assert np.array_equal(padded.logits(node), plain.logits(node))
+    for session in (strict, alone):
+        session.commit(range(guesses), 2)
+    assert inner.cache == alone.cache
+    assert inner.pending == alone.pending == 2
+
+
+class Truth(Nothing):
+    """Guesses the answer it was told, a few tokens at a time."""
+
+    def __init__(self, truth: list[int]) -> None:
+        self.truth = truth
+
+    def propose(self, state: State, budget: Budget) -> Draft:
+        length = min(state.index % 5, budget.nodes)
+        return Draft.chain(self.truth[state.index : state.index + length], "truth")
+
+
+def _answer(session: object, proposer: Nothing, tokens: int = 40) -> tuple[list[int], Stop]:
+    request = Request(np.array(PROMPT, np.int32), Sampling(0.9, seed=1, top_k=0), tokens)
+    said: list[int] = []
+    for event in speculate(session, request, proposer):  # type: ignore[arg-type]
+        if isinstance(event, Round):
+            said += [token.token for token in event.tokens]
+        if isinstance(event, Finished):
+            why = event.why
+    return said, why
+
+
+def _loud(width: int) -> float:
+    """Not a shift of all scores alike but of one: it changes what is said."""
+    return 0.0 if width >= 2 else 3.0
+
+
+class RoundsOne(Rounds):
+    def verify(self, draft: Draft) -> TableScores:
+        scores = TableSession.verify(self, draft)
+        rows = {node: row.copy() for node, row in scores.rows.items()}
+        for row in rows.values():
+            row[0] += np.float32(_loud(len(draft) + 1))
+        return TableScores(rows)
+
+
+def test_strict_text_is_the_same_where_loose_text_is_not() -> None:
+    plain, _ = _answer(StrictSession(RoundsOne(V), (2, 4, 8)), Nothing())
+    fast, _ = _answer(StrictSession(RoundsOne(V), (2, 4, 8)), Truth(plain))
+    assert fast == plain
+    loose, _ = _answer(RoundsOne(V), Nothing())
+    assert loose != plain, "rounding of this size is heard, or the test would show nothing"
+
+
+@pytest.mark.parametrize("context", [30, 31, 37])
+def test_padding_always_fits_before_the_context_ends(context: int) -> None:
+    inner = TableSession(V, context=context)
+    strict = StrictSession(inner, (2, 4, 8))
+    assert strict.caps.context == context - 7
+    plain = _answer(strict, Nothing(), 1000)
+    assert (len(plain[0]), plain[1]) == (context - 7 - len(PROMPT), Stop.CONTEXT)
+    assert _answer(strict, Truth(plain[0]), 1000) == plain
+    assert max(inner.widths) <= 8
+
+
+def test_strict_caps_keep_drafts_inside_the_class_and_without_siblings() -> None:
+    caps = StrictSession(_session(), (1, 2)).caps
+    assert (caps.rows, caps.tree) == (2, False)
