@@ -39,13 +39,14 @@ class Placement:
 class SessionOptions:
     """How a session keeps its cache.
 
-    threads: None = physical cores. lazy: a few unread tokens may ride with the next pass, which
-    makes a drafter cheaper; a target's passes keep their width.
+    threads: None = physical cores. kv_type: "auto" = the adapter's choice. lazy: a few unread
+    tokens may ride with the next pass, which makes a drafter cheaper; a target's passes keep
+    their width.
     """
 
     context: int
     threads: int | None = None
-    kv_type: str = "f16"
+    kv_type: str = "auto"
     flash_attention: str = "auto"
     lazy: bool = False
 

@@ -36,8 +36,9 @@ Report = Callable[[str], None]
 DEFAULT_CONTEXT = 4096
 SHOW_MODE_TOKENS = 4
 _FIXED_SHORTEST_MATCH = 2
+_SAMPLE_TOKENS = 320  # past 256, where some attention kernels change
 _SAMPLE = (
-    "Write a short note about the tides: what moves them, when they are highest, and a list of"
+    " Write a short note about the tides: what moves them, when they are highest, and a list of"
     " three things to bring on a walk along the shore."
 )
 
@@ -215,8 +216,9 @@ def measured_session(
     measurement = _remembered(file)
     if measurement is None:
         report(f"measuring what a pass of {path.name} costs here; once, about 3 seconds")
-        prompt = model.tokenizer.encode(_SAMPLE, special=False)[: session.caps.context // 2]
-        measurement = measure(session, prompt)
+        prompt = model.tokenizer.encode(_SAMPLE * 12, special=False)
+        room = min(_SAMPLE_TOKENS, session.caps.context // 2)
+        measurement = measure(session, prompt[:room])
         write_atomically(file, json.dumps(measurement.as_json()).encode())
     cost = CostCurve(measurement.seconds)
     if options.strict and not measurement.bit_exact:

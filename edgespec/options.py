@@ -20,7 +20,8 @@ class LoadOptions:
     """Fixed when a model is loaded.
 
     context: tokens; None = what the model was trained on, at most 4096. gpu_layers: None = all,
-    where a device exists. kv_type: of the target's cache; a drafter's is always f16.
+    where a device exists. kv_type: of the target's cache, "auto" = what rounds
+    alike at every width; a drafter's is always f16.
     strict: only widths that round alike, so that the text is the same to the bit.
     """
 
@@ -29,7 +30,7 @@ class LoadOptions:
     threads: int | None = None
     gpu_layers: int | None = None
     draft_gpu_layers: int | None = None
-    kv_type: str = "f16"
+    kv_type: str = "auto"
     cpu_moe: bool = False
     flash_attention: str = "auto"
     strict: bool = False

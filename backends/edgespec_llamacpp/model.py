@@ -23,7 +23,7 @@ from edgespec_llamacpp.library import (
 from edgespec_llamacpp.session import MAX_LEAVES, MAX_ROWS, LlamaSession
 from edgespec_llamacpp.tokenizer import LlamaTokenizer
 
-KV_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8}  # enum ggml_type
+KV_TYPES = {"f32": 0, "f16": 1, "bf16": 30, "q8_0": 8, "q4_0": 2}  # enum ggml_type
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}  # enum llama_flash_attn_type
 CPU_CHUNK, GPU_CHUNK = (
     128,
@@ -86,8 +86,9 @@ class LlamaModel:
         return bool(recurrent or self._lib.llama_model_is_hybrid(self._handle))
 
     def _parameters(self, options: SessionOptions, chunk: int) -> Any:
+        kv_type = _kv_type(options)
         for name, table, value in (
-            ("--kv-type", KV_TYPES, options.kv_type),
+            ("--kv-type", KV_TYPES, kv_type),
             ("--flash-attention", FLASH_ATTENTION, options.flash_attention),
         ):
             if value not in table:
@@ -98,7 +99,7 @@ class LlamaModel:
         p.n_batch = p.n_ubatch = chunk + MAX_ROWS
         p.n_outputs_max = p.n_outputs_max_per_seq = MAX_ROWS
         p.n_threads = p.n_threads_batch = threads
-        p.type_k = p.type_v = KV_TYPES[options.kv_type]
+        p.type_k = p.type_v = KV_TYPES[kv_type]
         p.flash_attn_type = FLASH_ATTENTION[options.flash_attention]
         p.no_perf = True
         if self._has_state():
@@ -114,6 +115,15 @@ class LlamaModel:
             return caps
         rollback = rollback if _rolls_back(session, 2) else 0
         return replace(caps, tree=caps.tree and rollback is None, rollback=rollback)
+
+
+def _kv_type(options: SessionOptions) -> str:
+    """The CPU's attention sums a single row of f16 or f32 in another order than several rows
+    once the text is longer than 256 tokens; bf16 has one way for all widths, at the same size.
+    """
+    if options.kv_type != "auto":
+        return options.kv_type
+    return "f16" if gpu_devices() or options.flash_attention == "off" or options.lazy else "bf16"
 
 
 def _rolls_back(session: LlamaSession, guesses: int) -> bool:

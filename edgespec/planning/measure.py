@@ -7,6 +7,7 @@ scores compared bit for bit. Some kernels change with the width of a pass, and r
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,36 +16,44 @@ from typing import Any
 
 import numpy as np
 
-from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row
+from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row, Tokens
 from edgespec.decoding.session import Session
 
 WIDTHS = (1, 2, 4, 8, 16)
 WITHIN_S = 3.0
+_BEGINNING = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Seconds by width, widths grouped by equal scores, and the largest difference to width 1."""
+    """Seconds by width, widths grouped by equal scores, and the largest difference to width 1.
+
+    context: tokens of text after which the passes were compared.
+    """
 
     seconds: dict[int, float]
     classes: tuple[tuple[int, ...], ...]
     largest_difference: float
+    context: int
 
     def as_json(self) -> dict[str, Any]:
         return {
             "seconds": {str(n): s for n, s in self.seconds.items()},
             "classes": [list(c) for c in self.classes],
             "largest_difference": self.largest_difference,
+            "context": self.context,
         }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Measurement:
         """Raises KeyError, TypeError or ValueError when `data` is something else."""
-        return cls(
-            {int(n): float(s) for n, s in data["seconds"].items()},
-            tuple(tuple(int(n) for n in c) for c in data["classes"]),
-            float(data["largest_difference"]),
-        )
+        seconds = {int(n): float(s) for n, s in data["seconds"].items()}
+        classes = tuple(tuple(int(n) for n in c) for c in data["classes"])
+        if not all(0 < s < math.inf for s in seconds.values()):
+            raise ValueError("a pass takes a positive number of seconds")
+        if 1 not in seconds or sorted(n for c in classes for n in c) != sorted(seconds):
+            raise ValueError("the classes are not those of the measured widths")
+        return cls(seconds, classes, float(data["largest_difference"]), int(data["context"]))
 
     @property
     def bit_exact(self) -> bool:
@@ -60,9 +69,13 @@ class Measurement:
 
 
 def measure(session: Session, prompt: Sequence[int], within_s: float = WITHIN_S) -> Measurement:
-    """Time and compare passes of several widths after `prompt`, in about `within_s` seconds."""
+    """Time and compare passes of several widths after `prompt`, in about `within_s` seconds.
+
+    Attention kernels may change with the length of the text, so a long prompt is better; only
+    its beginning is used where reading it would take more than half as long again.
+    """
+    tokens = _affordable(session, np.asarray(prompt, dtype=np.int32), within_s / 2)
     started = perf_counter()
-    tokens = np.asarray(prompt, dtype=np.int32)
     rows_at_most, rollback = session.caps.rows, session.caps.rollback
     if rollback is not None:
         rows_at_most = min(rows_at_most, rollback + 1)
@@ -82,7 +95,17 @@ def measure(session: Session, prompt: Sequence[int], within_s: float = WITHIN_S)
         {n: min(times[n]) for n in widths},  # whatever else the machine did only adds
         _classes({n: _digest(r) for n, r in rows.items()}),
         max(float(np.abs(rows[1] - r).max()) for r in rows.values()),
+        len(tokens),
     )
+
+
+def _affordable(session: Session, prompt: Tokens, within_s: float) -> Tokens:
+    """As much of the prompt as can be read within a time."""
+    started = perf_counter()
+    for _ in session.prefill(prompt[:_BEGINNING]):
+        pass
+    whole_s = (perf_counter() - started) * len(prompt) / _BEGINNING
+    return prompt if whole_s <= within_s else prompt[:_BEGINNING]
 
 
 def plain_seconds(session: Session, prompt: Sequence[int]) -> float:
