@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from edgespec.decoding.draft import Tokens
 from edgespec.decoding.events import Event, Finished, PromptRead, Round, Stop
-from edgespec.decoding.loop import speculate
+from edgespec.decoding.loop import Decoding, speculate
 from edgespec.decoding.noise import reply_key
 from edgespec.decoding.request import Reply as ReplyKey
 from edgespec.decoding.request import Request, RuleName
@@ -19,6 +20,7 @@ from edgespec.decoding.sampling import Sampling
 from edgespec.errors import BadInput
 from edgespec.loading import Loaded
 from edgespec.options import AnswerOptions, Speculation
+from edgespec.proposers.nothing import Nothing
 from edgespec.text.narrate import Narrator
 from edgespec.text.stops import StopStrings
 from edgespec.text.tokenizer import Tokenizer
@@ -69,18 +71,21 @@ class Answer:
         request = Request(
             prompt=prompt,
             sampling=asked.sampling,
-            max_tokens=options.max_tokens or max(1, room),
+            # one more than there is room for, so that the context is what ends the answer
+            max_tokens=max(1, room + 1) if options.max_tokens is None else options.max_tokens,
             end_tokens=tokenizer.end_tokens,
             stops=StopStrings(tokenizer, options.stop),
             prediction=tokenizer.encode(options.prediction, special=False),
             reply=ReplyKey(reply_key(prompt), branch=options.branch),
             rule=RuleName(asked.speculation.rule),
         )
-        proposer = loaded.proposer(asked.speculation)
-        self._events = speculate(loaded.target.session, request, proposer)
+        session, proposer = loaded.target.session, loaded.proposer(asked.speculation)
+        Decoding(session, request, Nothing())  # a prompt that does not fit is said at once
+        # the proposer may be at work for another answer until this one's turn comes
+        self._start = partial(speculate, session, request, proposer)
 
     def events(self) -> Generator[Event]:
-        for event in self._events:
+        for event in self._start():
             match event:
                 case Round():
                     self.ids += [token.token for token in event.tokens]
