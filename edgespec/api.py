@@ -79,7 +79,7 @@ class Model:
     def __init__(self, loaded: Loaded, speculation: Speculation) -> None:
         self._loaded = loaded
         self._encoder = PromptEncoder(loaded.models[0].tokenizer)
-        self._busy = threading.Lock()
+        self._busy, self._in_use = threading.Lock(), threading.Lock()
         self._busy_thread: int | None = None
         self._cancelled = threading.Event()
         self._closed = False
@@ -150,6 +150,7 @@ class Model:
         return Chat(self, system, _answer_options(options, settings))
 
     def count_tokens(self, text: str) -> int:
+        self._must_be_open()
         return len(self._encoder.tokenizer.encode(text, special=False))
 
     @property
@@ -162,11 +163,13 @@ class Model:
         self._cancelled.set()
 
     def close(self) -> None:
-        """Free the weights; the model is of no use afterwards."""
-        if not self._closed:
-            self._closed = True
-            for model in self._loaded.models:
-                model.close()
+        """Free the weights, after the current round of a running answer; the model is of no use
+        afterwards."""
+        with self._in_use:
+            if not self._closed:
+                self._closed = True
+                for model in self._loaded.models:
+                    model.close()
 
     def __enter__(self) -> Self:
         return self
@@ -180,8 +183,7 @@ class Model:
         self.close()
 
     def _asked(self, options: AnswerOptions) -> Asked:
-        if self._closed:
-            raise BadInput("This model was closed; load it again.")
+        self._must_be_open()
         return Asked.of(options, self.speculation, self._loaded.header.sampler)
 
     def _answer(self, prompt: Prompt, asked: Asked) -> Iterator[Event]:
@@ -199,7 +201,7 @@ class Model:
             self._cancelled.clear()
             events = answer.events()
             try:
-                for event in events:
+                while (event := self._next(events)) is not None:
                     yield event
                     if self._cancelled.is_set() and not isinstance(event, Finished):
                         yield answer.cut_short()
@@ -207,6 +209,15 @@ class Model:
             finally:
                 self._busy_thread = None
                 events.close()
+
+    def _next(self, events: Iterator[Event]) -> Event | None:
+        with self._in_use:  # close() must not free what a pass is reading
+            self._must_be_open()
+            return next(events, None)
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise BadInput("This model was closed; load it again.")
 
     def _reply(self, events: Iterator[Event], asked: Asked) -> Reply:
         stats = self._fresh_stats()
