@@ -158,6 +158,11 @@ class Model:
         """Plain decoding speed as measured with this model on this machine."""
         return 1.0 / self._loaded.target.cost.seconds(1)
 
+    def forget(self) -> None:
+        """Drop all text that target and drafter still hold; for measurements."""
+        with self._busy:
+            self._loaded.forget()
+
     def cancel(self) -> None:
         """End the running answer after its current round; from any thread."""
         self._cancelled.set()
@@ -233,11 +238,11 @@ class Model:
                     why = event.why
                 case PromptRead():
                     pass
-        stats = replace(stats, plain_tokens_per_second=self.plain_tokens_per_second)
+        stats = replace(stats, calibrated_plain_speed=self.plain_tokens_per_second)
         return Reply("".join(text), tuple(ids), why, asked.seed, self.info, stats)
 
     def _fresh_stats(self) -> Stats:
-        return Stats(perf_counter(), plain_tokens_per_second=self.plain_tokens_per_second)
+        return Stats(perf_counter(), calibrated_plain_speed=self.plain_tokens_per_second)
 
 
 class Chat:

@@ -95,6 +95,12 @@ class Loaded:
             fixed.append(drafter.proposer)
         return Fixed(FirstOf(*fixed), speculation.draft_tokens or SHOW_MODE_TOKENS)
 
+    def forget(self) -> None:
+        """Empty both caches."""
+        self.target.session.reset()
+        if self.drafter is not None:
+            self.drafter.proposer.forget()
+
     @property
     def exactness(self) -> str:
         """How closely text with guesses equals text without, as measured here, in words."""

@@ -74,6 +74,9 @@ class TableSession:
         self.cache += [self.pending, *(self._draft.tokens[node] for node in path)]
         self.pending = next_token
 
+    def reset(self) -> None:
+        self.cache, self.pending, self._draft = [], None, EMPTY
+
     def row(self, history: Sequence[int]) -> Row:
         """The scores after `history`, float32 [vocab]."""
         a, b, c = ([0, 0, 0, *history])[-3:]
@@ -192,7 +195,7 @@ def _rollback_leaves_nothing(
         next_token = int(rng.integers(0, session.caps.vocab))
         session.commit(path, next_token)
         committed += [*(draft.tokens[node] for node in path), next_token]
-        if number % 10 == 9:
+        if number % 5 == 4:
             row = session.verify(EMPTY).logits(ROOT).copy()
             claim = f"after {number + 1} rounds only committed tokens are left"
             _close(row, _fresh_row(make, committed), check, claim)

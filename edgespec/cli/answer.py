@@ -18,7 +18,7 @@ class Answer:
 
     def __init__(self, plain_tokens_per_second: float | None) -> None:
         self.stats = Stats(
-            started_s=perf_counter(), plain_tokens_per_second=plain_tokens_per_second
+            started_s=perf_counter(), calibrated_plain_speed=plain_tokens_per_second
         )
         self.text = ""
         self.tail = ""  # what was held back until the end

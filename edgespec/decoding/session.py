@@ -72,3 +72,7 @@ class Session(Protocol):
     def commit(self, path: Sequence[int], next_token: int) -> None:
         """Keep the draft nodes in `path`, drop the others, make `next_token` pending."""
         ...
+
+    def reset(self) -> None:
+        """Forget everything."""
+        ...

@@ -8,6 +8,9 @@ from typing import Any
 from edgespec.decoding.events import Event, Finished, Guess, PromptRead, Round
 
 
+_ENOUGH_PLAIN_ROUNDS = 16
+
+
 @dataclass(frozen=True, slots=True)
 class SourceStats:
     """What one proposer contributed."""
@@ -29,7 +32,8 @@ class Stats:
     Definitions. Acceptance rate: accepted / tested, where a position is tested if the target
     spoke where it stands. Tokens per round: committed tokens / verify passes, the target's own
     token included. Decode speed: tokens after the first round / seconds since the first round.
-    Speed-up: decode speed / a plain decode speed measured with this model on this machine.
+    Speed-up: decode speed / plain decode speed; that is measured in this very answer where it
+    has enough plain rounds, else it is `calibrated_plain_speed`, measured with this model before.
     """
 
     started_s: float
@@ -49,7 +53,9 @@ class Stats:
     draft_s: float = 0.0
     verify_s: float = 0.0
     overhead_s: float = 0.0
-    plain_tokens_per_second: float | None = None
+    plain_rounds: int = 0
+    plain_s: float = 0.0
+    calibrated_plain_speed: float | None = None
     parked_reason: str = ""
 
     def after(self, event: Event, now: float) -> Stats:
@@ -63,7 +69,7 @@ class Stats:
                 return self
 
     def _after_round(self, event: Round, now: float) -> Stats:
-        first = self.rounds == 0
+        first, plain = self.rounds == 0, not event.guesses
         tested_at, accepted_at = _by_depth(event, self.tested_at, self.accepted_at)
         return replace(
             self,
@@ -81,7 +87,9 @@ class Stats:
             draft_s=self.draft_s + event.draft_s,
             verify_s=self.verify_s + event.verify_s,
             overhead_s=self.overhead_s + event.round_s - event.draft_s - event.verify_s,
-            parked_reason="" if event.guesses else event.plan,
+            plain_rounds=self.plain_rounds + (plain and not first),
+            plain_s=self.plain_s + (event.round_s if plain and not first else 0.0),
+            parked_reason=event.plan if plain else "",
         )
 
     @property
@@ -101,6 +109,12 @@ class Stats:
         if self.first_s is None or self.last_s is None or self.last_s <= self.first_s:
             return None
         return (self.completion_tokens - self.first_tokens) / (self.last_s - self.first_s)
+
+    @property
+    def plain_tokens_per_second(self) -> float | None:
+        if self.plain_rounds >= _ENOUGH_PLAIN_ROUNDS and self.plain_s > 0:
+            return self.plain_rounds / self.plain_s
+        return self.calibrated_plain_speed
 
     @property
     def speedup(self) -> float | None:

@@ -38,6 +38,9 @@ class StrictSession:
     def commit(self, path: Sequence[int], next_token: int) -> None:
         self.inner.commit(path, next_token)
 
+    def reset(self) -> None:
+        self.inner.reset()
+
 
 def _padded(draft: Draft, nodes: int) -> Draft:
     missing = nodes - len(draft)

@@ -45,6 +45,10 @@ class SmallModel:
     def begin(self, request: Request) -> None:
         self._full = False
 
+    def forget(self) -> None:
+        """Empty the drafter's cache."""
+        self._session.reset()
+
     def fits(self, state: State, guesses: int) -> bool:
         """Whether the drafter's own context has room for this text and so many guesses."""
         self._full = len(state.tokens) + guesses > self._session.caps.context

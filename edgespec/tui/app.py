@@ -235,7 +235,7 @@ class ChatApp(App[None]):
         self._answer_open = False
         self.busy = True
         self._stats = Stats(
-            time.perf_counter(), plain_tokens_per_second=self._plain_tokens_per_second
+            time.perf_counter(), calibrated_plain_speed=self._plain_tokens_per_second
         )
         self._drafting = Drafting()
         self.view.following = True

@@ -17,7 +17,7 @@ SITUATION = Situation(pair="demo", context_used=412, context=4096)
 
 def folded(events: tuple[object, ...] = SHORT, plain_speed: float | None = 10.0) -> Stats:
     """One event every tenth of a second."""
-    stats = Stats(0.0, plain_tokens_per_second=plain_speed)
+    stats = Stats(0.0, calibrated_plain_speed=plain_speed)
     for number, event in enumerate(events):
         assert isinstance(event, Event)
         stats = stats.after(event, number / 10)

@@ -39,7 +39,7 @@ TREE = _round(
 
 
 def _golden() -> Stats:
-    stats = Stats(started_s=100.0, plain_tokens_per_second=2.0)
+    stats = Stats(started_s=100.0, calibrated_plain_speed=2.0)
     trace = (
         (PromptRead(64, 90, 10, 0.5), 100.5),
         (PromptRead(89, 90, 10, 0.9), 100.9),
@@ -86,7 +86,7 @@ def test_what_was_not_measured_is_none_and_never_a_guess() -> None:
     unknown = ("acceptance_rate", "tokens_per_round", "time_to_first_token_s")
     unknown += ("tokens_per_second", "speedup", "plain_tokens_per_second")
     assert {name: nothing[name] for name in unknown} == dict.fromkeys(unknown)
-    one = Stats(started_s=0.0, plain_tokens_per_second=2.0).after(PLAIN_ROUND, 1.0)
+    one = Stats(started_s=0.0, calibrated_plain_speed=2.0).after(PLAIN_ROUND, 1.0)
     assert (one.time_to_first_token_s, one.tokens_per_second, one.speedup) == (1.0, None, None)
     unmeasured = Stats(started_s=0.0).after(PLAIN_ROUND, 1.0).after(PLAIN_ROUND, 2.0)
     assert (unmeasured.tokens_per_second, unmeasured.speedup) == (1.0, None)

@@ -88,7 +88,7 @@ def test_a_measurement_survives_json() -> None:
 def test_strict_widths_are_the_widest_class_that_is_not_too_dear() -> None:
     def strict(classes: tuple[tuple[int, ...], ...], t2: float, t4: float) -> tuple[int, ...]:
         seconds = {1: 1.0, 2: t2, 4: t4, 8: 3.0, 16: 5.0}
-        return Measurement(seconds, classes, 0.1).strict_widths()
+        return Measurement(seconds, classes, 0.1, context=48).strict_widths()
 
     assert strict(((1,), (2, 4, 8, 16)), 1.4, 1.8) == (2, 4, 8, 16)
     assert strict(((1,), (2, 4, 8, 16)), 1.9, 2.2) == (1,)
