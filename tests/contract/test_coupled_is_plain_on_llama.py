@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from llama_trials import (
+    EXACT,
     Chains,
     Make,
     Models,
@@ -160,6 +162,25 @@ def test_trees_change_nothing_also_after_fifty_rounds_in_the_cache(
     assert (widest, deepest) == (64, 8)
     _never_vacuous({"trees": runs})
     assert sum(same) >= 0.95 * len(same)
+
+
+@pytest.mark.parametrize("kv_type", ["f32", "bf16"])
+def test_in_one_class_of_widths_a_long_text_is_the_plain_text_too(
+    llama: Models, kv_type: str
+) -> None:
+    """Attention of the CPU sums in another way once the text is longer than 256 tokens."""
+    options = replace(EXACT, context=512, kv_type=kv_type, flash_attention="auto")
+    target = StrictSession(llama(**SHAPE).session(options), (2, 4, 8, 16))
+    runs: dict[str, list[Told]] = defaultdict(list)
+    for seed in range(6):
+        prompt = words(seed, length=240)
+        request = ask(prompt, sampler(0.9, seed), max_tokens=60)
+        plain = answer(target, request)
+        for length in (3, 15):
+            told = answer(target, request, Chains(plain.tokens, length, seed))
+            assert told.tokens == plain.tokens, (length, seed)
+            runs["chain"].append(told)
+    _never_vacuous(runs)
 
 
 def _fifty_rounds(target: LlamaSession, seed: int) -> list[int]:

@@ -291,6 +291,15 @@ def test_a_deep_branch_wins_over_a_wide_one(one: LlamaSession, fresh: Oracle) ->
     assert _same(_row(one), fresh.row([*tokens, 2, 3, 5, 6, 9]))
 
 
+def test_reset_forgets_everything(one: LlamaSession, fresh: Oracle) -> None:
+    tokens = _tokens(40)
+    read(one, tokens)
+    one.verify(_star(_tokens(20, 1)))
+    one.reset()
+    assert read(one, tokens) == 0
+    assert _same(_row(one), fresh.row(tokens))
+
+
 def test_commit_without_verify_is_a_mistake_of_ours(one: LlamaSession) -> None:
     read(one, [1, 2])
     with pytest.raises(AssertionError, match="without a verify"):

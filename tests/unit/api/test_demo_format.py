@@ -1,0 +1,167 @@
+"""The demo runs in the number format that is faster here, decided once by measurement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tiny_models import TinyModels
+
+from edgespec import demo
+from edgespec.backends import Placement
+from edgespec.errors import BackendFailed
+from edgespec.models.pairs import Pair
+from edgespec.options import LoadOptions
+from edgespec.planning.measure import Measurement
+
+
+class Weights:
+    """A loaded file that costs what its name says."""
+
+    closed = 0
+
+    def close(self) -> None:
+        Weights.closed += 1
+
+
+class Fake:
+    """Writes copies and loads files; remembers both."""
+
+    fails = False
+
+    def __init__(self) -> None:
+        self.written: list[Path] = []
+        self.loaded: list[Path] = []
+
+    def load(self, path: Path, placement: Placement) -> Weights:
+        self.loaded.append(path)
+        return Weights()
+
+    def requantize(self, source: Path, target: Path, number_format: str) -> None:
+        target.write_bytes(b"half a copy")
+        if self.fails:
+            raise BackendFailed("The disk is full.")
+        assert number_format == "bf16"
+        target.write_bytes(source.read_bytes())
+        self.written.append(target)
+
+
+class Machine:
+    """Costs by format: seconds of a plain pass, and of one more row."""
+
+    shipped, copied = (1.0, 0.9), (1.05, 0.3)
+
+    def measured(self, model: object, path: Path, options: LoadOptions, report: object) -> object:
+        plain, row = self.copied if "bf16" in path.name else self.shipped
+        seconds = {n: plain + row * (n - 1) for n in (1, 2, 4, 8, 16)}
+
+        class Measured:
+            measurement = Measurement(seconds, ((1, 2, 4, 8, 16),), 0.0, context=48)
+
+        assert options.context == 512
+        assert not options.strict
+        return Measured()
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine()
+    monkeypatch.setattr(demo, "measured_session", made.measured)
+    return made
+
+
+@pytest.fixture
+def backend(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    fake = Fake()
+    monkeypatch.setattr(demo.backends, "find", lambda name: fake)
+    return fake
+
+
+@pytest.fixture
+def shipped(tiny_models: TinyModels) -> Pair:
+    return Pair("demo", tiny_models(layers=1))
+
+
+def _chosen(pair: Pair, told: list[str] | None = None) -> Pair:
+    report = (told if told is not None else []).append
+    return demo.best_format(pair, LoadOptions(strict=True), report)
+
+
+def test_cheaper_wide_passes_make_the_copy_the_demo(
+    machine: Machine, backend: Fake, shipped: Pair, cache_of_the_test: Path
+) -> None:
+    told: list[str] = []
+    chosen = _chosen(shipped, told)
+    assert chosen.target != shipped.target
+    assert chosen.target.is_relative_to(cache_of_the_test)
+    assert chosen.target.read_bytes() == shipped.target.read_bytes()
+    assert (chosen.name, chosen.draft) == ("demo", None)
+    assert "bf16 copy" in told[0]
+    assert not list(cache_of_the_test.rglob("*.part"))
+
+
+def test_the_decision_is_made_once(machine: Machine, backend: Fake, shipped: Pair) -> None:
+    Weights.closed = 0
+    first = _chosen(shipped)
+    assert (len(backend.written), len(backend.loaded), Weights.closed) == (1, 2, 2)
+    told: list[str] = []
+    assert _chosen(shipped, told) == first
+    assert (len(backend.written), len(backend.loaded), told) == (1, 2, [])
+
+
+def test_where_the_shipped_format_is_faster_it_stays_and_the_copy_goes(
+    machine: Machine, backend: Fake, shipped: Pair, cache_of_the_test: Path
+) -> None:
+    machine.copied = (2.0, 0.9)
+    assert _chosen(shipped) == shipped
+    assert not list(cache_of_the_test.rglob("*.gguf"))
+    assert _chosen(shipped) == shipped
+    assert len(backend.written) == 1
+
+
+def test_a_slower_plain_pass_may_be_worth_a_cheaper_wide_one(
+    machine: Machine, backend: Fake, shipped: Pair
+) -> None:
+    machine.shipped, machine.copied = (1.0, 0.7), (1.6, 0.2)
+    assert _chosen(shipped) != shipped
+
+
+def test_a_slower_plain_pass_may_also_cost_too_much(
+    machine: Machine, backend: Fake, shipped: Pair
+) -> None:
+    machine.shipped, machine.copied = (1.0, 0.4), (1.6, 0.2)
+    assert _chosen(shipped) == shipped
+
+
+def test_a_copy_that_could_not_be_written_leaves_nothing_behind(
+    machine: Machine, backend: Fake, shipped: Pair, cache_of_the_test: Path
+) -> None:
+    backend.fails = True
+    with pytest.raises(BackendFailed, match="disk is full"):
+        _chosen(shipped)
+    assert not [path for path in cache_of_the_test.rglob("*") if path.is_file()]
+    backend.fails = False
+    assert _chosen(shipped) != shipped, "the next start tries again"
+
+
+def test_a_copy_that_was_deleted_is_done_without(
+    machine: Machine, backend: Fake, shipped: Pair
+) -> None:
+    _chosen(shipped).target.unlink()
+    assert _chosen(shipped) == shipped
+
+
+def test_other_pairs_are_left_as_they_are(machine: Machine, backend: Fake, shipped: Pair) -> None:
+    other = Pair("mine", shipped.target)
+    assert _chosen(other) is other
+    assert not backend.written
+    assert not backend.loaded
+
+
+def test_another_file_is_another_decision(
+    machine: Machine, backend: Fake, shipped: Pair, tiny_models: TinyModels
+) -> None:
+    first = _chosen(shipped)
+    second = _chosen(Pair("demo", tiny_models(layers=2)))
+    assert first.target != second.target
+    assert len(backend.written) == 2
