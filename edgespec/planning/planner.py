@@ -12,7 +12,7 @@ from edgespec.decoding.draft import EMPTY, Draft
 from edgespec.decoding.proposer import Budget, Outcome, State
 from edgespec.decoding.request import Request
 from edgespec.planning.cost import CostCurve
-from edgespec.planning.sources import PROBE_GUESSES, Offer, Source
+from edgespec.planning.sources import Offer, Source
 
 WORTH = 1.02  # a draft must promise this much more than plain decoding
 PROBING = 0.015  # share of the time that may go into trying a parked source again
@@ -86,11 +86,8 @@ class Auto:
 
     def _may_probe(self, offer: Offer) -> bool:
         """Whether the time saved up covers what a try is expected to lose."""
-        guesses = max(offer.guesses, 1)
-        if not offer.source.probes:
-            return False
         loss = offer.seconds - offer.tokens * self._cost.seconds(1)
-        if guesses > PROBE_GUESSES or loss > self._allowance_s:
+        if not offer.source.probes or loss > self._allowance_s:
             return False
         self._allowance_s -= max(0.0, loss)
         return True

@@ -15,7 +15,6 @@ from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.ngram import NGram
 
 MOST_GUESSES = 31
-PROBE_GUESSES = 3
 LOOK_AHEAD = 8
 HORIZON = 96  # tokens over which reading the prompt with the drafter should pay back
 
