@@ -97,9 +97,11 @@ class Guesses(SmallModel):
     sure: whether its confidence tells a good guess from a bad one.
     """
 
-    def __init__(self, machine: Machine, luck: Luck, guess_s: float, *, sure: bool = True) -> None:
+    def __init__(
+        self, machine: Machine, luck: Luck, guess_s: float, *, sure: bool = True, seed: int = 0
+    ) -> None:
         self._machine, self._luck, self._guess_s, self._sure = machine, luck, guess_s, sure
-        self._rng = np.random.default_rng(0)
+        self._rng = np.random.default_rng(seed)
         self.timing, self.confidences = DraftTiming(), []
 
     @property

@@ -10,6 +10,7 @@ from simulator import (
     Cost,
     Guesses,
     Luck,
+    curve,
     flat,
     linear,
     machine_for,
@@ -113,6 +114,16 @@ def test_a_cheap_width_behind_a_dear_one_is_found_by_an_ngram() -> None:
     lengths = Counter(len(round_.guesses) for round_ in told.rounds)
     assert lengths[2] == 0
     assert sum(count for n, count in lengths.items() if n >= 3) > 0.5 * len(told.rounds)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bad_luck_at_the_start_does_not_park_a_good_model_for_ever(seed: int) -> None:
+    """While it is parked, text that it has not read piles up; a longer draft pays for that."""
+    machine, cost, guess_s = machine_for(usual), curve(usual), 0.3 * T1
+    drafter = Guesses(machine, always(0.9), guess_s, seed=seed)
+    told = run(machine, Auto([ModelSource(drafter, cost, guess_s)], cost), 600)
+    assert told.relative < 0.85
+    assert told.drafted(300, 600) > 2
 
 
 def good_then_bad_then_good(place: int) -> float:
