@@ -17,9 +17,7 @@ class Answer:
     """What an answer has come to so far."""
 
     def __init__(self, plain_tokens_per_second: float | None) -> None:
-        self.stats = Stats(
-            started_s=perf_counter(), calibrated_plain_speed=plain_tokens_per_second
-        )
+        self.stats = Stats(started_s=perf_counter(), calibrated_plain_speed=plain_tokens_per_second)
         self.text = ""
         self.tail = ""  # what was held back until the end
         self.token_ids: list[int] = []

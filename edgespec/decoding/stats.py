@@ -7,7 +7,6 @@ from typing import Any
 
 from edgespec.decoding.events import Event, Finished, Guess, PromptRead, Round
 
-
 _ENOUGH_PLAIN_ROUNDS = 16
 
 

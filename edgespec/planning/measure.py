@@ -22,6 +22,7 @@ from edgespec.decoding.session import Session
 WIDTHS = (1, 2, 4, 8, 16)
 WITHIN_S = 3.0
 _BEGINNING = 48
+_DEAREST, _DEAREST_ALONE = 1.5, 2.0  # plain passes that strict plain decoding may cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,15 @@ class Measurement:
         """Whether passes of every measured width give the same bits."""
         return len(self.classes) == 1
 
-    def strict_widths(self, dearest_plain: float = 1.6) -> tuple[int, ...]:
+    def strict_widths(self, dearest_plain: float | None = None) -> tuple[int, ...]:
         """The widths that strict decoding may use: one class, whose narrowest pass stands for
         plain decoding and must not cost more than `dearest_plain` plain passes.
+
+        By default more may be paid where width 1 agrees with no other, so that only a wider class
+        leaves room for guesses.
         """
+        if dearest_plain is None:
+            dearest_plain = _DEAREST_ALONE if (1,) in self.classes else _DEAREST
         allowed = [c for c in self.classes if self.seconds[c[0]] <= dearest_plain * self.seconds[1]]
         return max(allowed, key=lambda c: (c[-1], -c[0]))
 

@@ -17,6 +17,7 @@ from edgespec.planning.sources import Offer, Source
 WORTH = 1.02  # a draft must promise this much more than plain decoding
 PROBING = 0.015  # share of the time that may go into trying a parked source again
 SAVED_UP_AT_MOST_S = 0.5
+START_WITH = 2.0  # plain passes that may be risked before any time was saved up
 
 
 class Auto:
@@ -27,7 +28,7 @@ class Auto:
     def __init__(self, sources: Sequence[Source], cost: CostCurve) -> None:
         self._sources, self._cost = list(sources), cost
         self._off: list[Source] = []
-        self._allowance_s = 0.0
+        self._allowance_s = START_WITH * cost.seconds(1)
         self.plan, self.note = "", ""
 
     def begin(self, request: Request) -> None:

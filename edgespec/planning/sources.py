@@ -158,8 +158,8 @@ class ModelSource:
         self._behind_from = -1
 
     def offer(self, state: State, room: int) -> Offer | None:
-        room = min(room, MOST_GUESSES)
-        if room < 1 or not self.proposer.fits(state, room):
+        room = min(room, MOST_GUESSES, self.proposer.room(state))
+        if room < 1:
             return None
         behind = (
             len(state.tokens) if self._behind_from < 0 else len(state.tokens) - self._behind_from

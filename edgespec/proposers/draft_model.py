@@ -49,13 +49,15 @@ class SmallModel:
         """Empty the drafter's cache."""
         self._session.reset()
 
-    def fits(self, state: State, guesses: int) -> bool:
-        """Whether the drafter's own context has room for this text and so many guesses."""
-        self._full = len(state.tokens) + guesses > self._session.caps.context
-        return not self._full
+    def room(self, state: State) -> int:
+        """How many guesses the drafter's own context has room for behind this text."""
+        room = max(0, self._session.caps.context - len(state.tokens))
+        self._full = room == 0
+        return room
 
     def propose(self, state: State, budget: Budget) -> Draft:
-        if not self.fits(state, budget.nodes):
+        most = min(budget.nodes, self.room(state))
+        if most < 1:
             return EMPTY
         started_s = perf_counter()
         steps = list(self._session.prefill(state.tokens))
@@ -64,7 +66,7 @@ class SmallModel:
         self.confidences = []
         first_s = 0.0
         recent = list(state.recent)
-        while len(guesses) < budget.nodes and budget.another(self.confidences):
+        while len(guesses) < most and budget.another(self.confidences):
             row = self._session.verify(EMPTY).logits(ROOT)[: self._vocab]
             guess = state.rule.guess(row, recent, state.index + len(guesses))
             self._session.commit((), guess.token)

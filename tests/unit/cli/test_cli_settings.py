@@ -202,7 +202,7 @@ def test_a_variable_that_cannot_work_is_named(cli: Cli, monkeypatch: pytest.Monk
         ("--context", "0", "a whole number from 16"),
         ("--threads", "0", "a whole number from 1 to 1024"),
         ("--stop", "", "at least one character"),
-        ("--kv-type", "q2", "'f32', 'f16', 'q8_0', 'q4_0'"),
+        ("--kv-type", "q2", "'auto', 'f32', 'f16', 'bf16', 'q8_0', 'q4_0'"),
         ("--proposer", "magic", "'auto', 'none', 'ngram', 'draft'"),
         ("--rule", "luck", "'coupled', 'rejection'"),
         ("--reasoning", "yes", "'on', 'off'"),

@@ -111,8 +111,8 @@ class Guesses(SmallModel):
     def begin(self, request: Request) -> None:
         pass
 
-    def fits(self, state: State, guesses: int) -> bool:
-        return True
+    def room(self, state: State) -> int:
+        return 1000
 
     def propose(self, state: State, budget: Budget) -> Draft:
         self.confidences, guesses, started = [], list[int](), self._machine.now

@@ -92,7 +92,9 @@ def test_a_full_context_is_said_and_costs_no_pass() -> None:
     assert model.propose(at([1] * 6), UpTo(4))
     assert model.plan == "draft model ×4"  # noqa: RUF001
     passes = table.forwards
-    assert not model.propose(at([1] * 7), UpTo(4))
+    assert len(model.propose(at([1] * 8), UpTo(4))) == 2, "a shorter draft where less fits"
+    passes = table.forwards
+    assert not model.propose(at([1] * 10), UpTo(4))
     assert model.plan == "draft model: its context of 10 tokens is full"
     assert table.forwards == passes
     model.begin(asked([1]))

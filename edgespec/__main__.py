@@ -1,0 +1,5 @@
+"""`python -m edgespec` is the command `edgespec`."""
+
+from edgespec.cli import main
+
+main()
