@@ -60,6 +60,11 @@ class Rule(Protocol):
         """Whether it can judge drafts with siblings."""
         ...
 
+    @property
+    def may_drop(self) -> bool:
+        """Whether a guess may be left out for how it looks; rejection sampling would be biased."""
+        ...
+
     def decide(self, place: Place) -> tuple[int | None, int]:
         """The child that is accepted, or None, and the token that the target chose."""
         ...
@@ -109,6 +114,7 @@ class Coupled:
     sampling: Sampling
     noise: Noise
     trees: bool = True
+    may_drop: bool = True
 
     def decide(self, place: Place) -> tuple[int | None, int]:
         if self.sampling.greedy and self.sampling.raw:
@@ -153,6 +159,7 @@ class Rejection:
     noise: Noise
     round: int = 0
     trees: bool = False
+    may_drop: bool = False
 
     def decide(self, place: Place) -> tuple[int | None, int]:
         p = self._distribution(place.scores.logits(place.node), place.recent)

@@ -6,7 +6,7 @@ import math
 
 _FORGET = 0.97  # weight of a bucket's past at each new observation in it
 _PRIOR_WEIGHT = 4.0
-_MATCH_PRIORS = (0.25, 0.4, 0.55, 0.7, 0.82, 0.9, 0.94)  # match of 1, 2, 3-4, 5-8, 9-16, ...
+_MATCH_PRIORS = (0.15, 0.3, 0.5, 0.7, 0.85, 0.93, 0.95)  # match of 1, 2, 3-4, 5-8, 9-16, ...
 
 
 class MatchAcceptance:
@@ -16,9 +16,18 @@ class MatchAcceptance:
         self._accepted = [p * _PRIOR_WEIGHT for p in _MATCH_PRIORS]
         self._seen = [_PRIOR_WEIGHT] * len(_MATCH_PRIORS)
 
+    def new_text(self) -> None:
+        """Another text begins: what the last one taught counts no more than the prior."""
+        for bucket, prior in enumerate(_MATCH_PRIORS):
+            share = self._accepted[bucket] / self._seen[bucket]
+            self._seen[bucket] = _PRIOR_WEIGHT
+            self._accepted[bucket] = _PRIOR_WEIGHT * (share + prior) / 2
+
     def probability(self, match_length: int) -> float:
+        """The share so far less half its standard error: few observations promise little."""
         bucket = _bucket(match_length)
-        return self._accepted[bucket] / self._seen[bucket]
+        share, seen = self._accepted[bucket] / self._seen[bucket], self._seen[bucket]
+        return max(0.0, share - 0.25 * math.sqrt(share * (1.0 - share) / seen))
 
     def learn(self, match_length: int, accepted: bool, weight: float = 1.0) -> None:
         bucket = _bucket(match_length)

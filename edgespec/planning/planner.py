@@ -14,10 +14,10 @@ from edgespec.decoding.request import Request
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.sources import Offer, Source
 
-WORTH = 1.02  # a draft must promise this much more than plain decoding
-PROBING = 0.015  # share of the time that may go into trying a parked source again
-SAVED_UP_AT_MOST_S = 0.5
-START_WITH = 2.0  # plain passes that may be risked before any time was saved up
+WORTH = 0.05  # tokens that a draft must be expected to win over a plain round
+KEEP = 0.9  # weight of the past in the pace, at each new round
+CREDIT, MOST_CREDIT = 1.0, 4.0  # plain passes that a source may lose at first, and ever
+INTEREST = 0.015  # share of all time that a source which must be tried may lose in the long run
 
 
 class Auto:
@@ -28,52 +28,68 @@ class Auto:
     def __init__(self, sources: Sequence[Source], cost: CostCurve) -> None:
         self._sources, self._cost = list(sources), cost
         self._off: list[Source] = []
-        self._allowance_s = START_WITH * cost.seconds(1)
+        self._credit_s: dict[Source, float] = {}
+        self._trying: Source | None = None
+        self._tokens = self._seconds = 0.0
         self.plan, self.note = "", ""
 
     def begin(self, request: Request) -> None:
-        self._off = []
+        self._off, self._tokens, self._seconds = [], 0.0, 0.0
+        credit_s = CREDIT * self._cost.seconds(1)
+        self._credit_s = {source: credit_s for source in self._sources if source.probes}
+        self._trying = None
         for source in self._sources:
             source.proposer.begin(request)
             source.begin(request)
 
     def propose(self, state: State, budget: Budget) -> Draft:
-        plain = 1.0 / self._cost.seconds(1)
-        offers = [offer for source in self._sources if (offer := self._ask(source, state, budget))]
-        offers.sort(key=lambda offer: offer.rate, reverse=True)
+        pace = self._pace()
+        plain = 1.0 - pace * self._cost.seconds(1)
+        offers = [
+            offer
+            for source in self._sources
+            if (offer := self._ask(source, state, budget.nodes, pace))
+        ]
+        offers.sort(key=lambda offer: offer.gain(pace), reverse=True)
         for offer in offers:
-            if offer.guesses and offer.rate > WORTH * plain:
-                if draft := self._make(offer):
-                    self.plan = f"auto → {_short(draft)}"
-                    return draft
-            elif self._may_probe(offer) and (draft := self._make(offer)):
-                self.plan = f"auto → {_short(draft)}, to see whether it pays again"
+            pays = offer.gain(pace) > plain + WORTH
+            if self._may_try(offer, pays) and (draft := self._make(offer)):
+                why = "" if pays else ", to see whether it pays"
+                self.plan = f"auto → {_short(draft)}{why}"
                 return draft
         self.plan = self._why_plain(offers)
         return EMPTY
 
     def observe(self, outcome: Outcome) -> None:
         self._cost.observe(outcome.rows, outcome.verify_s)
-        spent = PROBING * (outcome.verify_s + outcome.draft_s)
-        self._allowance_s = min(SAVED_UP_AT_MOST_S, self._allowance_s + spent)
+        spent_s = outcome.verify_s + outcome.draft_s
+        self._settle(outcome)
+        self._tokens = KEEP * self._tokens + len(outcome.accepted.path) + 1
+        self._seconds = KEEP * self._seconds + spent_s
         for source in self._sources:
             source.observe(outcome)
             source.proposer.observe(outcome)
+
+    def _pace(self) -> float:
+        """Tokens a second that time brings here: lately, and at least plain decoding's."""
+        plain = 1.0 / self._cost.seconds(1)
+        return max(plain, self._tokens / self._seconds) if self._seconds else plain
 
     def end(self) -> None:
         for source in self._sources:
             source.proposer.end()
 
-    def _ask(self, source: Source, state: State, budget: Budget) -> Offer | None:
+    def _ask(self, source: Source, state: State, room: int, pace: float) -> Offer | None:
         if source in self._off:
             return None
         try:
-            return source.offer(state, budget.nodes)
+            return source.offer(state, room, pace)
         except Exception as error:  # one drafter's fault must not cost the others
             self._switch_off(source, error)
             return None
 
     def _make(self, offer: Offer) -> Draft:
+        self._trying = offer.source
         try:
             return offer.make()
         except Exception as error:  # see _ask()
@@ -85,13 +101,24 @@ class Auto:
         name = source.proposer.name
         self.note = f"drafter '{name}' is off for this answer: {type(error).__name__}: {error}"
 
-    def _may_probe(self, offer: Offer) -> bool:
-        """Whether the time saved up covers what a try is expected to lose."""
-        loss = offer.seconds - offer.tokens * self._cost.seconds(1)
-        if not offer.source.probes or loss > self._allowance_s:
-            return False
-        self._allowance_s -= max(0.0, loss)
-        return True
+    def _may_try(self, offer: Offer, pays: bool) -> bool:
+        """Sources that know their luck without a try need a good offer. The others need credit:
+        however good an offer looks, what they lost before bounds what they may lose."""
+        credit_s = self._credit_s.get(offer.source)
+        if credit_s is None:
+            return pays
+        return credit_s > 0 and (pays or offer.worth_trying)
+
+    def _settle(self, outcome: Outcome) -> None:
+        """Book what the latest try really won or lost against plain decoding."""
+        plain_s = self._cost.seconds(1)
+        for source, credit_s in self._credit_s.items():
+            change = INTEREST * (outcome.verify_s + outcome.draft_s)
+            if source is self._trying:
+                spent_s = outcome.verify_s + source.spent_s
+                change += (len(outcome.accepted.path) + 1) * plain_s - spent_s
+            self._credit_s[source] = min(MOST_CREDIT * plain_s, credit_s + change)
+        self._trying = None
 
     def _why_plain(self, offers: Sequence[Offer]) -> str:
         cost = f"a pass of 4 costs {self._cost.relative(4):.1f} plain ones"

@@ -21,7 +21,8 @@ def test_matches_of_one_length_converge_and_leave_the_others_alone(
     for _ in range(400):
         luck.learn(length, bool(rng.random() < truth))
         seen.append(luck.probability(length))
-    assert np.mean(seen[200:]) == pytest.approx(truth, abs=0.05)
+    # cautious: a quarter of the standard error of about 33 observations below the truth
+    assert truth - 0.08 < np.mean(seen[200:]) < truth + 0.04
     assert all(0 <= p <= 1 for p in seen)
     assert luck.probability(other) == before
 

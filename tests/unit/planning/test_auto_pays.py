@@ -111,9 +111,10 @@ def test_a_cheap_width_behind_a_dear_one_is_found_by_an_ngram() -> None:
     machine = machine_for(steps, (random_text(60) * 30)[:1300])
     cost = CostCurve(STEPS)
     told = run(machine, Auto([NGramSource(cost)], cost), 1000)
-    lengths = Counter(len(round_.guesses) for round_ in told.rounds)
+    repeating = [round_ for round_ in told.rounds if round_.index > 60]
+    lengths = Counter(len(round_.guesses) for round_ in repeating)
     assert lengths[2] == 0
-    assert sum(count for n, count in lengths.items() if n >= 3) > 0.5 * len(told.rounds)
+    assert sum(count for n, count in lengths.items() if n >= 3) > 0.9 * len(repeating)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -123,7 +124,7 @@ def test_bad_luck_at_the_start_does_not_park_a_good_model_for_ever(seed: int) ->
     drafter = Guesses(machine, always(0.9), guess_s, seed=seed)
     told = run(machine, Auto([ModelSource(drafter, cost, guess_s)], cost), 600)
     assert told.relative < 0.85
-    assert told.drafted(300, 600) > 2
+    assert told.drafted(400, 600) > 2
 
 
 def good_then_bad_then_good(place: int) -> float:
@@ -135,7 +136,7 @@ def test_a_model_is_parked_tried_again_and_comes_back(guess_s: float) -> None:
     told = run_auto(usual, good_then_bad_then_good, guess_s, tokens=1600)
     assert told.drafted(50, 400) > 4, "it drafts"
     assert told.drafted(460, 1000) < 0.3, "it is parked within 60 tokens"
-    tried = [r for r in told.rounds if 500 <= r.index < 1000 and r.guesses]
+    tried = [r for r in told.rounds if 500 <= r.index < 1000 and r.draft_s > 0]
     assert tried, "it is tried again"
     assert all(len(r.guesses) <= 3 for r in tried)
     assert told.drafted(1150, 1600) > 4, "it is back within 150 tokens"
