@@ -226,10 +226,11 @@ def measured_session(
         room = min(_SAMPLE_TOKENS, session.caps.context // 2)
         measurement = measure(session, prompt[:room])
         write_atomically(file, json.dumps(measurement.as_json()).encode())
-    cost = CostCurve(measurement.seconds)
-    if options.strict and not measurement.bit_exact:
-        session = StrictSession(session, measurement.strict_widths())
-    return Measured(session, cost, measurement)
+    if not options.strict or measurement.bit_exact:
+        return Measured(session, CostCurve(measurement.seconds), measurement)
+    strict = StrictSession(session, measurement.strict_widths())
+    cost = {n: measurement.seconds[strict.width(n)] for n in range(1, strict.caps.rows + 1)}
+    return Measured(strict, CostCurve(cost), measurement)
 
 
 def _measurement_file(model: LoadedModel, path: Path, options: LoadOptions) -> Path:

@@ -65,7 +65,7 @@ class LlamaModel:
         if not context:
             raise OutOfMemory(
                 f"No cache of {options.context} tokens for {self._path.name}: {last_errors()}."
-                " Try a shorter --context or --kv-type q8_0."
+                " Try a shorter --context, or another --kv-type or --flash-attention."
             )
         caps = Caps(self.tokenizer.vocab, options.context, MAX_ROWS, tree=not self._has_state())
         session = LlamaSession(context, caps, chunk, CATCH_UP if options.lazy else 0)

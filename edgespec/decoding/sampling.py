@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,7 @@ from edgespec.errors import BackendFailed, BadInput
 _SMALL = 8192  # scores that may be sorted outright
 _COLD = 1e-6  # below, rounding of the scores would be all that is drawn
 _STRIDE = 64  # every such score is looked at to guess where the k-th best lies
+_FEW, _HALVINGS = 1024, 24  # scores that are sorted outright; steps on the way there
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,10 @@ class Sampling:
     seed: int | None = None
 
     def __post_init__(self) -> None:
+        for name in ("top_k", "penalty_window", "seed"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, int):
+                raise BadInput(f"{name} is {value!r}; it must be a whole number.")
         _within("temperature", self.temperature, 0.0, 100.0)
         _within("top_k", self.top_k, 0, 2**31)
         _within("top_p", self.top_p, 0.0, 1.0, above=True)
@@ -132,33 +137,29 @@ def _kth_best(z: Row, k: int) -> float:
 def _nucleus_edge(z: Row, top_p: float) -> float:
     """The lowest score of the smallest set of best tokens that holds `top_p` of the mass.
 
-    Sorts only the slice of the scores in which a sample says that the edge lies.
+    Halves the range in which the edge lies until few scores are left in it, and sorts only those.
     """
     p = np.exp(z)
-    need = top_p * float(p.sum(dtype=np.float64))
-    for low, high in _windows(z, top_p, need / top_p):
-        above = float(p[z > high].sum(dtype=np.float64))
-        inside = np.sort(z[(z >= low) & (z <= high)])[::-1]
-        mass = above + np.cumsum(np.exp(inside, dtype=np.float64))
-        if above < need and len(mass) and mass[-1] >= need:
-            return float(inside[np.searchsorted(mass, need)])
-    return float(z.min())  # top_p so near 1 that rounding hides the last token
-
-
-def _windows(z: Row, top_p: float, total: float) -> Iterator[tuple[float, float]]:
-    """Slices of the scores to look for the edge of the nucleus in, the likeliest first."""
+    total = float(p.sum(dtype=np.float64))
+    need = top_p * total
     # all scores below this together weigh less than what top_p leaves out
-    floor = math.log((1.0 - top_p) * total / len(z))
-    if np.count_nonzero(z >= np.float32(floor)) <= _SMALL:
-        yield floor, 0.0
-    elif len(z) > _SMALL:
-        sample = np.sort(z[:: _STRIDE // 4])[::-1]
-        mass = np.cumsum(np.exp(sample, dtype=np.float64))
-        at = int(np.searchsorted(mass, top_p * mass[-1]))
-        margin = 8 + len(sample) // 32
-        low = float(sample[min(at + margin, len(sample) - 1)])
-        yield low, float(sample[at - margin]) if at > margin else 0.0
-    yield -np.inf, 0.0
+    low, high = math.log((1.0 - top_p) * total / len(z)), 0.0
+    near = z >= np.float32(low)
+    z, p = z[near], p[near]
+    for _ in range(_HALVINGS):
+        if np.count_nonzero((z >= low) & (z <= high)) <= _FEW:
+            break
+        middle = 0.5 * (low + high)
+        if float(p[z > middle].sum(dtype=np.float64)) < need:
+            high = middle
+        else:
+            low = middle
+    above = float(p[z > high].sum(dtype=np.float64))
+    inside = np.sort(z[(z >= low) & (z <= high)])[::-1]
+    mass = above + np.cumsum(np.exp(inside, dtype=np.float64))
+    if not len(mass) or mass[-1] < need:
+        return float(z.min())  # top_p so near 1 that rounding hides the last token
+    return float(inside[np.searchsorted(mass, need)])
 
 
 def best_token(row: Row) -> int:

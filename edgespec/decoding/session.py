@@ -29,7 +29,7 @@ class Caps:
 
 
 class Scores(Protocol):
-    """Target scores for one verify(), valid until the next call on the session.
+    """Target scores for one verify(), valid until the next verify() or prefill().
 
     Row ROOT (-1) scores what follows the pending token, row i what follows draft node i.
     Rows stay where they are until asked for.

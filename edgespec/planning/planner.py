@@ -29,7 +29,7 @@ class Auto:
         self._sources, self._cost = list(sources), cost
         self._off: list[Source] = []
         self._credit_s: dict[Source, float] = {}
-        self._trying: Source | None = None
+        self._tried: list[Source] = []  # this round, whatever became of their drafts
         self._tokens = self._seconds = 0.0
         self.plan, self.note = "", ""
 
@@ -37,7 +37,7 @@ class Auto:
         self._off, self._tokens, self._seconds = [], 0.0, 0.0
         credit_s = CREDIT * self._cost.seconds(1)
         self._credit_s = {source: credit_s for source in self._sources if source.probes}
-        self._trying = None
+        self._tried = []
         for source in self._sources:
             source.proposer.begin(request)
             source.begin(request)
@@ -89,7 +89,7 @@ class Auto:
             return None
 
     def _make(self, offer: Offer) -> Draft:
-        self._trying = offer.source
+        self._tried.append(offer.source)
         try:
             return offer.make()
         except Exception as error:  # see _ask()
@@ -110,15 +110,16 @@ class Auto:
         return credit_s > 0 and (pays or offer.worth_trying)
 
     def _settle(self, outcome: Outcome) -> None:
-        """Book what the latest try really won or lost against plain decoding."""
+        """Book what this round's tries really won or lost against plain decoding."""
         plain_s = self._cost.seconds(1)
         for source, credit_s in self._credit_s.items():
             change = INTEREST * (outcome.verify_s + outcome.draft_s)
-            if source is self._trying:
-                spent_s = outcome.verify_s + source.spent_s
-                change += (len(outcome.accepted.path) + 1) * plain_s - spent_s
+            if source in self._tried:
+                change -= source.spent_s
+                if tuple(outcome.draft.source[:1]) in ((), (source.proposer.name,)):
+                    change += (len(outcome.accepted.path) + 1) * plain_s - outcome.verify_s
             self._credit_s[source] = min(MOST_CREDIT * plain_s, credit_s + change)
-        self._trying = None
+        self._tried = []
 
     def _why_plain(self, offers: Sequence[Offer]) -> str:
         cost = f"a pass of 4 costs {self._cost.relative(4):.1f} plain ones"

@@ -32,8 +32,11 @@ class StrictSession:
         return self.inner.prefill(tokens)
 
     def verify(self, draft: Draft) -> Scores:
-        width = next(n for n in self._widths if n >= len(draft) + 1)
-        return self.inner.verify(_padded(draft, width - 1))
+        return self.inner.verify(_padded(draft, self.width(len(draft) + 1) - 1))
+
+    def width(self, rows: int) -> int:
+        """The width of the pass that `rows` rows are padded to."""
+        return next(n for n in self._widths if n >= rows)
 
     def commit(self, path: Sequence[int], next_token: int) -> None:
         self.inner.commit(path, next_token)
