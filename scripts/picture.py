@@ -1,6 +1,6 @@
 """Draw the picture of the README: the real chat, the demo model, one question in show mode.
 
-    uv run python scripts/picture.py assets/chat.svg
+uv run python scripts/picture.py assets/chat.svg
 """
 
 from __future__ import annotations

@@ -99,6 +99,10 @@ def test_a_recurrent_model_says_that_it_takes_nothing_back(llama: Models) -> Non
     assert (caps.tree, caps.rollback) == (False, 0)
 
 
+def test_a_recurrent_model_keeps_the_contract_without_guesses(llama: Models) -> None:
+    check_session(lambda: session(llama(recurrent=True)), LLAMA)
+
+
 def test_a_recurrent_model_reads_each_prompt_as_if_it_were_the_first(llama: Models) -> None:
     model, rng = llama(recurrent=True), np.random.default_rng(0)
     used = session(model)
