@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from edgespec.answering import Answer, Asked
-from edgespec.conversation import PromptEncoder, Spoken
+from edgespec.conversation import PromptEncoder, Spoken, checked_messages
 from edgespec.decoding.events import Event, Finished, PromptRead, Round, Stop
 from edgespec.decoding.sampling import Sampling
 from edgespec.decoding.stats import Stats
@@ -63,6 +63,9 @@ def load(
     given: dict[str, Any] = {_ALIASES.get(name, name): v for name, v in settings.items()}
     if given.pop("prompt_lookup", False):
         given["proposer"] = "ngram"
+    for name in ("target", "draft"):
+        if given.get(name) is not None and not str(given[name]).strip():
+            raise BadInput(f"{name} is empty; name a file, or leave it out.")
     chosen = resolve(pair, given.pop("target", None), given.pop("draft", None))
     options = _with(options or LoadOptions(), given)
     speculation = _with(speculation or Speculation(), given)
@@ -116,6 +119,7 @@ class Model:
         **settings: Unpack[AnswerSettings],
     ) -> AsyncIterator[Event]:
         """stream() for asyncio; the model runs in a thread, and stops when the caller does."""
+        self._must_be_free()
         loop, queue = asyncio.get_running_loop(), asyncio.Queue[Event | BaseException | None]()
         stopped = threading.Event()
 
@@ -192,17 +196,15 @@ class Model:
         return Asked.of(options, self.speculation, self._loaded.header.sampler)
 
     def _answer(self, prompt: Prompt, asked: Asked) -> Iterator[Event]:
-        messages = [Message("user", prompt)] if isinstance(prompt, str) else list(prompt)
+        messages = checked_messages(prompt)
         tokens = self._encoder.encode(messages, asked.template_extra)
         return self._events(Answer(self._loaded, self._encoder.tokenizer, asked, tokens))
 
     def _events(self, answer: Answer) -> Iterator[Event]:
         """The answer's events, one answer at a time, with an end when it is cancelled."""
-        me = threading.get_ident()
-        if self._busy_thread == me:
-            raise BadInput("An answer of this model is still running; read it to its end first.")
+        self._must_be_free()
         with self._busy:
-            self._busy_thread = me
+            self._busy_thread = threading.get_ident()
             self._cancelled.clear()
             events = answer.events()
             try:
@@ -219,6 +221,11 @@ class Model:
         with self._in_use:  # close() must not free what a pass is reading
             self._must_be_open()
             return next(events, None)
+
+    def _must_be_free(self) -> None:
+        """A thread that waited for its own answer to end would wait for ever."""
+        if self._busy_thread == threading.get_ident():
+            raise BadInput("An answer of this model is still running; read it to its end first.")
 
     def _must_be_open(self) -> None:
         if self._closed:
@@ -273,7 +280,7 @@ class Chat:
         self.messages, self._spoken = [], None
 
     def _say(self, text: str, asked: Asked) -> Iterator[Event]:
-        user = Message("user", text)
+        (user,) = checked_messages(text)
         before = [*self._opening(), *self.messages, user]
         encoder = self._model._encoder
         tokens = None
@@ -314,7 +321,7 @@ def _answer_options(options: AnswerOptions | None, settings: AnswerSettings) -> 
     given: dict[str, Any] = dict(settings)
     if isinstance(given.get("stop"), str):
         given["stop"] = (given["stop"],)
-    elif "stop" in given:
+    elif isinstance(given.get("stop"), list):
         given["stop"] = tuple(given["stop"])
     options = _with(options or AnswerOptions(), given)
     sampler = {field.name for field in fields(Sampling)}

@@ -7,8 +7,28 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from edgespec.decoding.draft import Tokens
+from edgespec.errors import BadInput
 from edgespec.text.template import ChatTemplate, Message, Segment, control_check
 from edgespec.text.tokenizer import Tokenizer
+
+ROLES = ("system", "user", "assistant", "tool")
+
+
+def checked_messages(prompt: str | Sequence[Message]) -> list[Message]:
+    """A prompt as messages. Raises: BadInput for what no model could answer."""
+    messages = [Message("user", prompt)] if isinstance(prompt, str) else prompt
+    if not isinstance(messages, Sequence) or not all(isinstance(m, Message) for m in messages):
+        raise BadInput("A prompt is a text or a list of Message(role, content).")
+    if not messages or not messages[-1].content.strip():
+        raise BadInput("The prompt is empty; say something for the model to answer.")
+    for message in messages:
+        if message.role not in ROLES:
+            raise BadInput(f"There is no role '{message.role}'; there are: {', '.join(ROLES)}.")
+        try:
+            message.content.encode()
+        except UnicodeEncodeError as error:
+            raise BadInput(f"The prompt is no valid Unicode text: {error.reason}.") from error
+    return list(messages)
 
 
 class PromptEncoder:

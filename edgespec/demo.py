@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from edgespec import backends
 from edgespec.backends import Backend, Placement
+from edgespec.errors import BackendFailed, EdgespecError
 from edgespec.loading import Report, measured_session
+from edgespec.models.gguf import read_header
 from edgespec.models.identity import fingerprint
 from edgespec.models.pairs import DEMO, Pair
 from edgespec.models.store import cache_dir, write_atomically
 from edgespec.options import LoadOptions
 from edgespec.planning.measure import Measurement
 
-_FORMAT = "bf16"
+_FORMAT, _SHIPPED = "bf16", "shipped"
+_PATIENCE_S = 120.0
 _CONTEXT = 512
 _WIDE_SHARE = 0.5  # rounds that are expected to check a draft of three
 
@@ -30,23 +35,62 @@ def best_format(pair: Pair, options: LoadOptions, report: Report) -> Pair:
     plain_name = pair.target.stem.rpartition(".")[0] or pair.target.stem
     folder = cache_dir() / "formats" / fingerprint(pair.target)
     copy = folder / f"{plain_name}-{_FORMAT}.gguf"
-    decision = copy.with_suffix(".choice")
-    if not decision.exists():
-        if not copy.exists():
-            report(f"writing a {_FORMAT} copy of {pair.target.name} to the cache; once, 270 MB")
-            _write_copy(backend, pair.target, copy)
-        better = _compare(backend, (pair.target, copy), options, report)
-        write_atomically(decision, (_FORMAT if better else "shipped").encode())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # two first runs at once would write one file twice
+        with FileLock(folder / "lock", timeout=_PATIENCE_S):
+            return _decided(_Choice(backend, pair, copy), options, report)
+    except (OSError, Timeout, BackendFailed) as error:
+        report(f"no {_FORMAT} copy in {folder} ({error}); answering with the weights as shipped")
+        return pair
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The pair as shipped, and where its copy in another format lives."""
+
+    backend: type[Backend]
+    pair: Pair
+    copy: Path
+
+    @property
+    def decision(self) -> Path:
+        return self.copy.with_suffix(".choice")
+
+    def remembered(self) -> str:
+        """What was decided before; empty where nothing readable was."""
+        try:
+            return self.decision.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def copy_is_sound(self) -> bool:
+        try:
+            read_header(self.copy)
+        except EdgespecError:
+            return False
+        return True
+
+
+def _decided(choice: _Choice, options: LoadOptions, report: Report) -> Pair:
+    pair, copy = choice.pair, choice.copy
+    before = choice.remembered()
+    if before == _SHIPPED:
+        return pair
+    if not choice.copy_is_sound():
+        report(f"writing a {_FORMAT} copy of {pair.target.name} to the cache; once, 270 MB")
+        _write_copy(choice.backend, pair.target, copy)
+    if before != _FORMAT:
+        better = _compare(choice.backend, (pair.target, copy), options, report)
+        write_atomically(choice.decision, (_FORMAT if better else _SHIPPED).encode())
         if not better:
             copy.unlink(missing_ok=True)
-    if decision.read_text() == _FORMAT and copy.exists():
-        return replace(pair, target=copy)
-    return pair
+            return pair
+    return replace(pair, target=copy)
 
 
 def _write_copy(backend: type[Backend], source: Path, target: Path) -> None:
     """A reader sees no copy or a whole one."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_suffix(".part")
     try:
         backend.requantize(source, unfinished, _FORMAT)

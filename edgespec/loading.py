@@ -12,7 +12,7 @@ from edgespec import backends
 from edgespec.backends import LoadedModel, Placement, SessionOptions
 from edgespec.decoding.proposer import Proposer
 from edgespec.decoding.session import Session
-from edgespec.errors import BadInput
+from edgespec.errors import BadInput, EdgespecError
 from edgespec.models import memory
 from edgespec.models.available import available_memory
 from edgespec.models.compat import check_vocabularies
@@ -225,7 +225,7 @@ def measured_session(
         prompt = model.tokenizer.encode(_SAMPLE * 12, special=False)
         room = min(_SAMPLE_TOKENS, session.caps.context // 2)
         measurement = measure(session, prompt[:room])
-        write_atomically(file, json.dumps(measurement.as_json()).encode())
+        _remember(file, measurement, report)
     if not options.strict or measurement.bit_exact:
         return Measured(session, CostCurve(measurement.seconds), measurement)
     strict = StrictSession(session, measurement.strict_widths())
@@ -245,6 +245,14 @@ def _measurement_file(model: LoadedModel, path: Path, options: LoadOptions) -> P
     )
     digest = hashlib.sha256(repr(identity).encode()).hexdigest()[:24]
     return cache_dir() / "measured" / f"{digest}.json"
+
+
+def _remember(file: Path, measurement: Measurement, report: Report) -> None:
+    """Keep a measurement; a cache that cannot be written costs the next start, not this one."""
+    try:
+        write_atomically(file, json.dumps(measurement.as_json()).encode())
+    except EdgespecError as error:
+        report(f"the measurement is not kept: {error}")
 
 
 def _remembered(file: Path) -> Measurement | None:

@@ -36,10 +36,13 @@ class LoadOptions:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("context", "threads"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise BadInput(f"{name} is {value}; it must be at least 1.")
+        for name, least in (
+            ("context", 1),
+            ("threads", 1),
+            ("gpu_layers", 0),
+            ("draft_gpu_layers", 0),
+        ):
+            _whole(name, getattr(self, name), least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,8 @@ class Speculation:
             raise BadInput(f"No proposer '{self.proposer}'; there are: {', '.join(known)}.")
         if self.rule not in ("coupled", "rejection"):
             raise BadInput(f"No rule '{self.rule}'; there are: coupled, rejection.")
-        if not 0 <= (self.draft_tokens or 0) <= MOST_DRAFT_TOKENS:
+        _whole("draft_tokens", self.draft_tokens, 0)
+        if (self.draft_tokens or 0) > MOST_DRAFT_TOKENS:
             raise BadInput(
                 f"draft_tokens is {self.draft_tokens}; it must be from 0 to {MOST_DRAFT_TOKENS}."
             )
@@ -85,6 +89,20 @@ class AnswerOptions:
     prediction: str = ""
     reasoning: bool | None = None
     branch: int = 0
+
+    def __post_init__(self) -> None:
+        _whole("max_tokens", self.max_tokens, 1)
+        _whole("branch", self.branch, 0)
+        if not isinstance(self.prediction, str):
+            raise BadInput("prediction must be a text.")
+        if not isinstance(self.stop, tuple) or not all(isinstance(s, str) for s in self.stop):
+            raise BadInput("stop must be a tuple of texts.")
+
+
+def _whole(name: str, value: object, least: int) -> None:
+    if value is None or (type(value) is int and value >= least):
+        return
+    raise BadInput(f"{name} is {value!r}; it must be a whole number from {least}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from edgespec.errors import ModelFileError, NotFound
 from edgespec_llamacpp.library import (
     clear_log,
     gpu_devices,
+    interrupts_wait,
     last_errors,
     library,
     library_version,
@@ -42,8 +43,13 @@ class LlamaCppBackend:
             parameters.n_gpu_layers = placement.gpu_layers
         kept = _experts_on_cpu(lib, parameters) if placement.cpu_moe else None
         clear_log()
-        handle = lib.llama_model_load_from_file(str(path).encode(), parameters)
-        del kept  # read during the load only
+        with interrupts_wait() as interrupted:
+            go_on = lib.llama_progress_callback(lambda _done, _data: not interrupted())
+            parameters.progress_callback = go_on
+            handle = lib.llama_model_load_from_file(str(path).encode(), parameters)
+            if handle and interrupted():
+                lib.llama_model_free(handle)
+        del kept, go_on  # used during the load only
         if not handle:
             raise ModelFileError(
                 f"llama.cpp could not load {path.name}: {last_errors()}."

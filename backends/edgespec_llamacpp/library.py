@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
+import threading
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -16,6 +20,7 @@ import psutil
 from edgespec.errors import BackendMissing
 
 _LOG: deque[str] = deque(maxlen=400)
+_INTERRUPTED = threading.Event()
 _KEPT: list[Any] = []  # callbacks that the library holds; without a reference it would crash
 _CPU, _ACCELERATOR = 0, 3  # enum ggml_backend_dev_type
 
@@ -43,8 +48,12 @@ def library() -> ModuleType:
         ) from error
 
     def keep(_level: int, text: bytes | None, _data: object) -> None:
-        _LOG.append((text or b"").decode("utf-8", "replace"))
+        try:
+            _LOG.append((text or b"").decode("utf-8", "replace"))
+        except KeyboardInterrupt:  # raised in a callback it would be lost
+            _INTERRUPTED.set()
 
+    os.environ.setdefault("GGML_NO_BACKTRACE", "1")  # no debugger on the user's terminal
     callback = llama_cpp.llama_log_callback(keep)
     _KEPT.append(callback)
     llama_cpp.llama_log_set(callback, ctypes.c_void_p(0))
@@ -54,6 +63,32 @@ def library() -> ModuleType:
 
 def library_version() -> str:
     return version("llama-cpp-python")
+
+
+@contextmanager
+def interrupts_wait() -> Iterator[Callable[[], bool]]:
+    """Hold Ctrl+C back while native code calls back into Python, where it would be lost.
+
+    Gives a question: whether it was pressed. It takes effect at the end of the block.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    pressed = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: pressed.set())
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
+        if pressed.is_set():
+            signal.raise_signal(signal.SIGINT)
+
+
+def raise_kept_interrupt() -> None:
+    """Raise the KeyboardInterrupt that came while the log was written."""
+    if _INTERRUPTED.is_set():
+        _INTERRUPTED.clear()
+        raise KeyboardInterrupt
 
 
 def clear_log() -> None:

@@ -15,6 +15,7 @@ from edgespec.errors import BackendFailed, BadInput, OutOfMemory
 from edgespec_llamacpp.library import (
     clear_log,
     gpu_devices,
+    interrupts_wait,
     last_errors,
     library,
     library_version,
@@ -61,7 +62,9 @@ class LlamaModel:
     def session(self, options: SessionOptions) -> LlamaSession:
         clear_log()
         chunk = GPU_CHUNK if gpu_devices() else CPU_CHUNK
-        context = self._lib.llama_init_from_model(self._handle, self._parameters(options, chunk))
+        parameters = self._parameters(options, chunk)
+        with interrupts_wait():
+            context = self._lib.llama_init_from_model(self._handle, parameters)
         if not context:
             raise OutOfMemory(
                 f"No cache of {options.context} tokens for {self._path.name}: {last_errors()}."

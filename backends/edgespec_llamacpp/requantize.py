@@ -6,7 +6,13 @@ import ctypes
 from pathlib import Path
 
 from edgespec.errors import BackendFailed
-from edgespec_llamacpp.library import clear_log, last_errors, library, physical_cores
+from edgespec_llamacpp.library import (
+    clear_log,
+    interrupts_wait,
+    last_errors,
+    library,
+    physical_cores,
+)
 
 FORMATS = {"bf16": 32}  # enum llama_ftype
 
@@ -19,9 +25,10 @@ def requantize(source: Path, target: Path, number_format: str) -> None:
     parameters.allow_requantize = True
     parameters.nthread = physical_cores()
     clear_log()
-    result = lib.llama_model_quantize(
-        str(source).encode(), str(target).encode(), ctypes.byref(parameters)
-    )
+    with interrupts_wait():
+        result = lib.llama_model_quantize(
+            str(source).encode(), str(target).encode(), ctypes.byref(parameters)
+        )
     if result != 0:
         raise BackendFailed(
             f"Could not write {target.name} as {number_format}: {last_errors()}."

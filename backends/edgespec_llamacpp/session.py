@@ -13,7 +13,7 @@ from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row, Tokens
 from edgespec.decoding.history import TokenHistory, common_prefix
 from edgespec.decoding.session import Caps
 from edgespec.errors import BackendFailed, CacheFull
-from edgespec_llamacpp.library import last_errors, library
+from edgespec_llamacpp.library import last_errors, library, raise_kept_interrupt
 
 MAX_ROWS = 65  # the pending token and 64 guesses
 MAX_LEAVES = 64
@@ -210,6 +210,7 @@ class LlamaSession:
 
     def _decode(self) -> None:
         result = self._lib.llama_decode(self._context, self._batch)
+        raise_kept_interrupt()
         if result == 0:
             return
         if result == 1:

@@ -1,5 +1,16 @@
 """The command line. Results go to stdout, progress and notes to stderr."""
 
-from edgespec.cli.root import main
+from __future__ import annotations
+
+import sys
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command; Ctrl+C counts from the first import on."""
+    try:
+        from edgespec.cli.root import main as run
+    except KeyboardInterrupt:
+        sys.exit(130)
+    run()

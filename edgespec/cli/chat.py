@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -35,10 +36,10 @@ def chat(given: Given, pair: str | None, plain: bool) -> None:
     if plain:
         _line_by_line(given, pair)
         return
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
         raise BadInput(
-            "The chat needs a terminal on standard input and output; use edgespec chat --plain,"
-            " or edgespec run for one answer."
+            "The chat needs a full terminal on standard input and output; use edgespec chat"
+            " --plain, or edgespec run for one answer."
         )
     tell_about_gpu(given)
 

@@ -45,7 +45,7 @@ _MAX_DIMS: Final = 4
 _SMALLEST_ENTRY: Final = 8 + 1 + 4 + 1
 _SMALLEST_TENSOR: Final = 8 + 1 + 4 + 8 + 4 + 8
 _SANE: Final = 1 << 31
-_MAX_BLOCKS: Final = 1 << 12
+_MAX_BLOCKS: Final = 512  # the loader aborts the whole process above this
 
 
 def read_header(path: Path) -> GgufHeader:
@@ -237,7 +237,18 @@ def _check_meaning(header: GgufHeader) -> None:
         if type(value) is not int or not 1 <= value <= most:
             what = f"{shown(f'{header.architecture}.{key}', 80)} is {shown(value, 40)}"
             raise damaged(header.path, f"{what}, not a number from 1 to {most}")
+    _check_layers(header)
     _check_vocabulary(header)
+
+
+def _check_layers(header: GgufHeader) -> None:
+    """A file of one part that holds layers holds the last one too."""
+    layers = header.hyper("block_count")
+    if type(layers) is not int or header.metadata.get("split.count", 1) != 1:
+        return
+    named = [tensor.name for tensor in header.tensors if tensor.name.startswith("blk.")]
+    if named and not any(name.startswith(f"blk.{layers - 1}.") for name in named):
+        raise damaged(header.path, f"it claims {layers} layers and lacks the last of them")
 
 
 def _check_vocabulary(header: GgufHeader) -> None:

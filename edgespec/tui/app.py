@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import signal
 import time
 from dataclasses import replace
 from typing import ClassVar, assert_never
@@ -117,6 +120,7 @@ class ChatApp(App[None]):
         yield self.status
 
     def on_mount(self) -> None:
+        self._leave_when_told_to()
         self.prompt.border_title = self._title
         self.prompt.border_subtitle = _HINT
         self.prompt.focus()
@@ -124,6 +128,15 @@ class ChatApp(App[None]):
         self.set_interval(1 / _FRAMES_PER_SECOND, self._frame)
         self.set_interval(_STATUS_EVERY_S, self._show_status)
         self._show_status()
+
+    def _leave_when_told_to(self) -> None:
+        """A signal that ends the process must leave the terminal as it was."""
+        loop = asyncio.get_running_loop()
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None:
+                with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                    loop.add_signal_handler(number, self.exit, None, 128 + number)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in {"cancel", "page", "help", "new_chat"}:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -50,3 +51,18 @@ def test_a_session_in_a_real_terminal_leaves_it_as_it_was(chat: pexpect.spawn[st
     assert ALTERNATE_SCREEN_LEFT in rest
     assert CURSOR_SHOWN in rest
     assert "Traceback" not in rest
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_the_chat_leaves_the_terminal_as_it_was(
+    chat: pexpect.spawn[str], number: int
+) -> None:
+    chat.expect_exact("\x1b[?1049h")
+    chat.expect_exact("bit-exact")
+    chat.kill(number)
+    chat.expect(pexpect.EOF)
+    rest = chat.before or ""
+    chat.wait()
+    assert chat.exitstatus == 128 + number
+    assert ALTERNATE_SCREEN_LEFT in rest
+    assert CURSOR_SHOWN in rest

@@ -247,3 +247,21 @@ def test_tokens_are_counted_as_the_model_splits_them(pair: Model) -> None:
     assert pair.count_tokens("") == 0
     assert pair.count_tokens("wörld") == len(pair._encoder.tokenizer.encode("wörld", special=False))
     assert pair.count_tokens("<|im_end|>") > 1
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["", "  ", [], [Message("user", "")], [Message("robot", "hi")], "\ud800", None, 5, [{"a": 1}]],
+)
+def test_a_prompt_that_nobody_could_answer_is_refused_at_once(pair: Model, prompt: Any) -> None:
+    with pytest.raises(BadInput):
+        pair.stream(prompt)
+
+
+async def test_an_async_answer_inside_an_unfinished_one_is_refused(pair: Model) -> None:
+    events = pair.stream("one", max_tokens=8)
+    next(events)
+    with pytest.raises(BadInput, match="still running"):
+        async for _ in pair.astream("two", max_tokens=2):
+            pass
+    events.close()

@@ -66,7 +66,7 @@ class TestTerminal:
         program = str(Path(__file__).with_name("cli_fakes.py"))
 
         def run(script: str, *arguments: str) -> pexpect.spawn[str]:
-            env = {**os.environ, "FAKE_SCRIPT": script, "TERM": "dumb"}
+            env = {**os.environ, "FAKE_SCRIPT": script, "TERM": "xterm"}
             return pexpect.spawn(
                 sys.executable, [program, *arguments], env=env, encoding="utf-8", timeout=20
             )

@@ -331,3 +331,15 @@ def test_arrays_of_numbers_are_read_only(tmp_path: Path) -> None:
     assert isinstance(types, np.ndarray)
     with pytest.raises(ValueError, match="read-only"):
         types[0] = 9
+
+
+def test_a_file_that_claims_more_layers_than_it_holds_is_refused(tiny_models: TinyModels) -> None:
+    """The C++ loader would abort the whole process."""
+    data = bytearray(tiny_models(layers=2).read_bytes())
+    key = b"llama.block_count"
+    at = data.index(key) + len(key) + 4
+    data[at : at + 4] = (3).to_bytes(4, "little")
+    lying = tiny_models(layers=2).with_name("lying.gguf")
+    lying.write_bytes(data)
+    with pytest.raises(ModelFileError, match="claims 3 layers"):
+        read_header(lying)
