@@ -221,7 +221,7 @@ def measured_session(
     file = _measurement_file(model, path, options)
     measurement = _remembered(file)
     if measurement is None:
-        report(f"measuring what a pass of {path.name} costs here; once, about 3 seconds")
+        report(f"measuring what a pass of {path.name} costs here; once, for some seconds")
         prompt = model.tokenizer.encode(_SAMPLE * 12, special=False)
         room = min(_SAMPLE_TOKENS, session.caps.context // 2)
         measurement = measure(session, prompt[:room])

@@ -12,7 +12,7 @@ __all__ = ["MlxBackend"]
 
 _NOT_YET = (
     "This version of edgespec cannot run models on MLX yet; on a Mac use llama.cpp for now:"
-    " pip install 'edgespec[llamacpp]' (it compiles for some minutes)."
+    " install edgespec with the extra 'llamacpp' (it compiles for some minutes)."
 )
 
 

@@ -111,6 +111,8 @@ class Stats:
 
     @property
     def plain_tokens_per_second(self) -> float | None:
+        if not self.drafted and self.tokens_per_second is not None:
+            return self.tokens_per_second  # all of this answer was plain
         if self.plain_rounds >= _ENOUGH_PLAIN_ROUNDS and self.plain_s > 0:
             return self.plain_rounds / self.plain_s
         return self.calibrated_plain_speed

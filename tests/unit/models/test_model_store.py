@@ -15,15 +15,11 @@ from edgespec.models import store
 from edgespec.models.gguf import read_header
 
 
-@pytest.mark.parametrize("kind", ["cache", "config", "state"])
-def test_the_environment_moves_each_folder(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = getattr(store, f"{kind}_dir")
-    monkeypatch.delenv(f"EDGESPEC_{kind.upper()}_DIR", raising=False)
-    assert folder().name == "edgespec" or "edgespec" in folder().parts
-    monkeypatch.setenv(f"EDGESPEC_{kind.upper()}_DIR", str(tmp_path / "elsewhere"))
-    assert folder() == tmp_path / "elsewhere"
+def test_the_environment_moves_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EDGESPEC_CACHE_DIR")
+    assert "edgespec" in store.cache_dir().parts
+    monkeypatch.setenv("EDGESPEC_CACHE_DIR", str(tmp_path / "elsewhere"))
+    assert store.cache_dir() == tmp_path / "elsewhere"
 
 
 def test_a_file_is_written_with_its_folders(tmp_path: Path) -> None:

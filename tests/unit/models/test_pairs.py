@@ -130,8 +130,7 @@ def test_a_demo_that_is_not_installed_says_how_to_install_it(
     for name in ("demo", None):
         with pytest.raises(NotFound) as caught:
             resolve(name, None, None)
-        assert "pip install 'edgespec[demo]'" in str(caught.value)
-        assert "uv tool install 'edgespec[demo]'" in str(caught.value)
+        assert "edgespec doctor" in str(caught.value)
 
 
 def test_a_models_name_cannot_speak_to_the_terminal(tmp_path: Path) -> None:
