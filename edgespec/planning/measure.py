@@ -22,7 +22,7 @@ from edgespec.decoding.session import Session
 WIDTHS = (1, 2, 4, 8, 16)
 WITHIN_S = 3.0
 _BEGINNING = 48
-_DEAREST, _DEAREST_ALONE = 1.5, 2.0  # plain passes that strict plain decoding may cost
+_DEAREST, _DEAREST_ALONE = 1.5, 2.5  # plain passes that strict plain decoding may cost
 
 
 @dataclass(frozen=True, slots=True)
