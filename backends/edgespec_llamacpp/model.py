@@ -37,7 +37,7 @@ SNAPSHOTS = 16  # states kept for taking guesses back, where a model has a recur
 class LlamaModel:
     """One GGUF file in memory."""
 
-    def __init__(self, handle: Any, path: Path, threads: int | None = None) -> None:
+    def __init__(self, handle: Any, path: Path) -> None:
         self._lib, self._handle, self._path = library(), handle, path
         self.tokenizer = LlamaTokenizer(handle)
         self._sessions: list[LlamaSession] = []
@@ -54,10 +54,6 @@ class LlamaModel:
         stat = self._path.stat()
         parts = (self._path.name, stat.st_size, stat.st_mtime_ns, library_version(), self.device)
         return "|".join(map(str, parts))
-
-    @property
-    def trained_context(self) -> int:
-        return int(self._lib.llama_model_n_ctx_train(self._handle))
 
     def session(self, options: SessionOptions) -> LlamaSession:
         clear_log()

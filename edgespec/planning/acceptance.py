@@ -29,11 +29,10 @@ class MatchAcceptance:
         share, seen = self._accepted[bucket] / self._seen[bucket], self._seen[bucket]
         return max(0.0, share - 0.25 * math.sqrt(share * (1.0 - share) / seen))
 
-    def learn(self, match_length: int, accepted: bool, weight: float = 1.0) -> None:
+    def learn(self, match_length: int, accepted: bool) -> None:
         bucket = _bucket(match_length)
-        forget = _FORGET**weight
-        self._accepted[bucket] = self._accepted[bucket] * forget + weight * accepted
-        self._seen[bucket] = self._seen[bucket] * forget + weight
+        self._accepted[bucket] = self._accepted[bucket] * _FORGET + accepted
+        self._seen[bucket] = self._seen[bucket] * _FORGET + 1
 
 
 def _bucket(match_length: int) -> int:

@@ -30,7 +30,6 @@ class Offer:
     """
 
     source: Source
-    guesses: int
     tokens: float
     seconds: float
     make: Callable[[], Draft]
@@ -100,7 +99,7 @@ class NGramSource:
         n, tokens = _best_length(chances, self._cost, pace)
         n = max(1, n)
         tokens = tokens if tokens > 1 else 1 + chances[0]
-        return Offer(self, n, tokens, self._cost.seconds(n + 1), lambda: draft.cut(n))
+        return Offer(self, tokens, self._cost.seconds(n + 1), lambda: draft.cut(n))
 
     def observe(self, outcome: Outcome) -> None:
         draft, self._offered = self._offered, EMPTY
@@ -189,7 +188,6 @@ class ModelSource:
         budget = WhilePays(room, self._luck, self._cost, self._guess_s, 1.0 / pace)
         return Offer(
             self,
-            n,
             tokens,
             seconds + share * reading_s,
             lambda: self._draft(state, budget, pace),
