@@ -3,6 +3,8 @@
 EdgespecError            exit code 1
 ├── BadInput             2   an argument, setting or prompt that cannot work
 ├── NotFound             3   a file, pair or model that is not there
+├── NoAccess             4   a repository that asks for a licence or a token
+├── NetworkError         5   the hub could not be reached, or is not to be
 ├── IncompatiblePair     6   target and draft do not share a vocabulary
 ├── ModelFileError       1   a file that is not what it claims to be
 ├── TemplateError        1   a chat template that cannot be rendered
@@ -34,6 +36,18 @@ class NotFound(EdgespecError):
     """A file, pair or model that is not there."""
 
     exit_code = 3
+
+
+class NoAccess(EdgespecError):
+    """A repository that asks for a licence or a token."""
+
+    exit_code = 4
+
+
+class NetworkError(EdgespecError):
+    """The hub could not be reached, or is not to be."""
+
+    exit_code = 5
 
 
 class IncompatiblePair(EdgespecError):
