@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from edgespec.decoding.draft import ROOT, Draft, Row, Tokens
+from edgespec.bench.replay import Cost, Machine, Scripted
+from edgespec.decoding.draft import Draft
 from edgespec.decoding.events import Round
 from edgespec.decoding.loop import speculate
 from edgespec.decoding.proposer import Budget, Proposer, State
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
-from edgespec.decoding.session import Caps
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.planner import Auto
 from edgespec.planning.sources import ModelSource, NGramSource
@@ -24,7 +24,6 @@ from edgespec.proposers.nothing import Nothing
 T1 = 0.020
 VOCAB = 1000
 PROMPT = 8
-Cost = Callable[[int], float]  # seconds of a pass of so many rows
 Luck = Callable[[int], float]  # how likely the guess for a place in the reply is right
 
 
@@ -43,52 +42,6 @@ def usual(rows: int) -> float:
 
 def curve(cost: Cost) -> CostCurve:
     return CostCurve({n: cost(n) for n in (1, 2, 4, 8, 16)})
-
-
-@dataclass
-class Machine:
-    """The text the target will say, and a clock that only scripted costs move."""
-
-    text: Sequence[int]
-    cost: Cost
-    now: float = 0.0
-
-    def clock(self) -> float:
-        return self.now
-
-
-@dataclass
-class Says:
-    """Scores whose best token is the scripted one."""
-
-    told: dict[int, int]
-
-    def top(self, node: int) -> int:
-        return self.told[node]
-
-    def logits(self, node: int) -> Row:
-        raise AssertionError("greedy text needs no scores")
-
-
-class Scripted:
-    """A session whose target says the machine's text."""
-
-    def __init__(self, machine: Machine) -> None:
-        self.caps = Caps(VOCAB, context=1_000_000)
-        self._machine, self._at = machine, 0
-
-    def prefill(self, tokens: Tokens) -> Iterator[int]:
-        self._at = len(tokens)
-        yield 0
-
-    def verify(self, draft: Draft) -> Says:
-        self._machine.now += self._machine.cost(len(draft) + 1)
-        text = self._machine.text
-        depths = [0, *draft.depths()]
-        return Says({node: text[self._at + depths[node - ROOT]] for node in range(-1, len(draft))})
-
-    def commit(self, path: Sequence[int], next_token: int) -> None:
-        self._at += len(path) + 1
 
 
 class Guesses(SmallModel):
@@ -165,7 +118,7 @@ def run(machine: Machine, proposer: Proposer, tokens: int) -> Run:
     request = Request(
         np.array(machine.text[:PROMPT], dtype=np.int32), Sampling(0.0, seed=0), tokens
     )
-    events = speculate(Scripted(machine), request, proposer, clock=machine.clock)
+    events = speculate(Scripted(machine, VOCAB), request, proposer, clock=machine.clock)
     rounds = [event for event in events if isinstance(event, Round)]
     return Run(machine.now, sum(len(round_.tokens) for round_ in rounds), rounds)
 

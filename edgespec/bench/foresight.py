@@ -1,0 +1,106 @@
+"""The least time that an answer can take for somebody who knows which guesses will be right.
+
+What no planner can beat with the same proposers: how much there is left to win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgespec.bench.recorded import Recorded
+from edgespec.bench.replay import Cost, DraftCost
+from edgespec.decoding.history import TokenHistory
+from edgespec.decoding.proposer import State, UpTo
+from edgespec.decoding.request import Request
+from edgespec.decoding.sampling import Sampling
+from edgespec.planning.sources import MOST_GUESSES
+from edgespec.proposers.ngram import NGram
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """Speed in units of plain decoding's, with perfect foresight.
+
+    ngram: each round nothing, or as much of the n-gram's draft as is best. draft: the same with
+    a model's draft. both: an n-gram's draft that the model may carry on. None without a model.
+    """
+
+    ngram: float
+    draft: float | None = None
+    both: float | None = None
+
+
+def foresight(recorded: Recorded, cost: Cost, drafter: DraftCost | None = None) -> Foresight:
+    """The bound for one answer, from its first token on.
+
+    Reading text that a draft model has not seen is not charged, so this bounds every planner.
+    """
+    repeats = ngram_right(recorded)
+    none, rounds = [0] * len(repeats), len(repeats) - 1
+    if rounds < 1:
+        return Foresight(1.0)
+    seconds, plain_s = _filled(cost), rounds * cost(1)
+    ngram = plain_s / _least_s(seconds, 0.0, repeats, none)
+    if recorded.guesses is None or drafter is None:
+        return Foresight(ngram)
+    guess_s, model = drafter.guess_s, model_right(recorded)
+    draft = plain_s / _least_s(seconds, guess_s, none, model)
+    return Foresight(ngram, draft, plain_s / _least_s(seconds, guess_s, repeats, model))
+
+
+def ngram_right(recorded: Recorded) -> list[int]:
+    """For each place of the reply, how many guesses in a row an n-gram gets right there."""
+    request = Request(recorded.prompt, Sampling(0.0, seed=0), 1).seeded()
+    history, proposer, rule = TokenHistory(recorded.prompt), NGram(), request.rule_for(0)
+    proposer.begin(request)
+    right: list[int] = []
+    for place, token in enumerate(recorded.reply.tolist()):
+        draft = proposer.propose(State(history.array, place, rule), UpTo(MOST_GUESSES))
+        truth = recorded.reply[place : place + len(draft)]
+        wrong = np.flatnonzero(np.array(draft.tokens[: len(truth)], np.int32) != truth)
+        right.append(int(wrong[0]) if len(wrong) else len(truth))
+        history.extend([token])
+    return right
+
+
+def model_right(recorded: Recorded) -> list[int]:
+    """For each place of the reply, how many guesses in a row the draft model gets right there."""
+    assert recorded.guesses is not None
+    right, row = [0] * len(recorded.reply), 0
+    for place in range(len(right) - 1, -1, -1):
+        row = row + 1 if recorded.guesses[place] == recorded.reply[place] else 0
+        right[place] = row
+    return right
+
+
+def _filled(cost: Cost) -> list[float]:
+    """Seconds of a pass by rows, index 0 unused; it may be filled up to a width that costs less."""
+    seconds = [cost(max(1, rows)) for rows in range(MOST_GUESSES + 2)]
+    for rows in range(MOST_GUESSES, 0, -1):
+        seconds[rows] = min(seconds[rows], seconds[rows + 1])
+    return seconds
+
+
+def _least_s(
+    seconds: Sequence[float], guess_s: float, free: Sequence[int], dear: Sequence[int]
+) -> float:
+    """Least seconds of a reply from its first token on, place by place from its end.
+
+    seconds: of a pass by rows. free, dear: right guesses in a row at each place, by the n-gram and
+    by the model; those of the model take guess_s each.
+    """
+    places = len(free)
+    least = [0.0] * (places + 1)
+    for place in range(places - 1, 0, -1):
+        left = places - place
+        ngram = min(free[place], left - 1)
+        model = dear[place + ngram]
+        most = min(ngram + model, left - 1, MOST_GUESSES)
+        least[place] = min(
+            seconds[n + 1] + max(0, n - ngram) * guess_s + least[place + n + 1]
+            for n in range(most + 1)
+        )
+    return least[1]

@@ -1,0 +1,303 @@
+"""Recorded answers said again on a machine made of numbers: what would this way of guessing cost?
+
+The real loop, planner and n-gram index run; only the target's text and the draft model's guesses
+are known before, and the clock moves by what passes and guesses cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from edgespec.bench.recorded import NO_GUESS, Recorded
+from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row, Tokens
+from edgespec.decoding.events import Event, Round
+from edgespec.decoding.loop import speculate
+from edgespec.decoding.proposer import Budget, Proposer, State
+from edgespec.decoding.request import Request
+from edgespec.decoding.sampling import Sampling
+from edgespec.decoding.session import Caps
+from edgespec.decoding.stats import Stats
+from edgespec.planning.cost import CostCurve
+from edgespec.planning.measure import WIDTHS
+from edgespec.planning.planner import Auto
+from edgespec.planning.sources import ModelSource, NGramSource, Source
+from edgespec.proposers.combine import FirstOf, Fixed
+from edgespec.proposers.draft_model import DraftTiming, SmallModel
+from edgespec.proposers.ngram import NGram
+from edgespec.proposers.nothing import Nothing
+
+Cost = Callable[[int], float]  # seconds of a target's pass of so many rows
+_ANY_ID = 2**31 - 1
+_SHORTEST_MATCH = 2  # of an n-gram that guesses whether it pays or not
+_RIDES_ALONG = 2  # unread tokens that cost a draft model's next pass nothing
+
+
+@dataclass(slots=True)
+class Machine:
+    """The text the target will say, prompt included, and a clock that only costs move."""
+
+    text: Sequence[int]
+    cost: Cost
+    now: float = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """Scores whose best token is the known one."""
+
+    told: dict[int, int]
+
+    def top(self, node: int) -> int:
+        return self.told[node]
+
+    def logits(self, node: int) -> Row:
+        raise AssertionError("greedy text needs no scores")
+
+
+class Scripted:
+    """A session whose target says the machine's text."""
+
+    def __init__(self, machine: Machine, vocab: int = _ANY_ID) -> None:
+        self.caps = Caps(vocab, context=_ANY_ID)
+        self._machine, self._at = machine, 0
+
+    def prefill(self, tokens: Tokens) -> Iterator[int]:
+        self._at = len(tokens)
+        yield 0
+
+    def verify(self, draft: Draft) -> Says:
+        self._machine.now += self._machine.cost(len(draft) + 1)
+        text, at = self._machine.text, self._at
+        depths = [0, *draft.depths()]
+        return Says({node: text[at + depths[node - ROOT]] for node in range(ROOT, len(draft))})
+
+    def commit(self, path: Sequence[int], next_token: int) -> None:
+        self._at += len(path) + 1
+
+    def reset(self) -> None:
+        self._at = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DraftCost:
+    """Seconds of a draft model: for one guess, and to read one token of a text."""
+
+    guess_s: float
+    read_s: float
+
+
+class RecordedModel(SmallModel):
+    """A draft model whose guesses are known. After its first wrong guess it says what it would
+    have said to the true text, since nothing behind a wrong guess is accepted."""
+
+    def __init__(self, cost: DraftCost) -> None:
+        self._cost = cost
+        self._machine, self._recorded = Machine((), lambda _: 0.0), _NOTHING
+        self._read = 0
+        self.timing, self.confidences = DraftTiming(), []
+        self._full = False
+
+    @property
+    def plan(self) -> str:
+        return f"draft model ×{self.timing.guesses}"  # noqa: RUF001
+
+    def put(self, machine: Machine, recorded: Recorded) -> None:
+        """The answer that is said next, on whose clock guesses count."""
+        self._machine, self._recorded, self._read = machine, recorded, 0
+
+    def forget(self) -> None:
+        self._read = 0
+
+    def room(self, state: State) -> int:
+        guesses = self._recorded.guesses
+        if guesses is None:
+            return 0
+        ahead = guesses[len(state.tokens) - len(self._recorded.prompt) :]
+        silent = np.flatnonzero(ahead == NO_GUESS)
+        return int(silent[0]) if len(silent) else len(ahead)
+
+    def propose(self, state: State, budget: Budget) -> Draft:
+        most = min(budget.nodes, self.room(state))
+        if most < 1:
+            return EMPTY
+        assert self._recorded.guesses is not None
+        assert self._recorded.confidences is not None
+        started_s, place = self._machine.now, len(state.tokens) - len(self._recorded.prompt)
+        unread = max(0, len(state.tokens) - self._read - _RIDES_ALONG)
+        self._machine.now += unread * self._cost.read_s
+        guesses: list[int] = []
+        self.confidences = []
+        while len(guesses) < most and budget.another(self.confidences):
+            self._machine.now += self._cost.guess_s
+            guesses.append(int(self._recorded.guesses[place + len(guesses)]))
+            self.confidences.append(float(self._recorded.confidences[place + len(guesses) - 1]))
+        self._read = len(state.tokens)
+        first_s = unread * self._cost.read_s + self._cost.guess_s
+        self.timing = DraftTiming(len(guesses), unread, first_s, self._machine.now - started_s)
+        return Draft.chain(guesses, self.name) if guesses else EMPTY
+
+
+_NOTHING = Recorded("", "", np.empty(0, np.int32), np.empty(0, np.int32))
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What an arm guesses with. model: None where there is no draft model."""
+
+    cost: CostCurve
+    model: RecordedModel | None
+    guess_s: float
+
+
+class Arm(Protocol):
+    """A way of guessing."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def needs_model(self) -> bool: ...
+
+    def proposer(self, stage: Stage) -> Proposer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlainArm:
+    """Nothing is guessed."""
+
+    name: str = "plain"
+    needs_model: bool = False
+
+    def proposer(self, stage: Stage) -> Proposer:
+        return Nothing()
+
+
+@dataclass(frozen=True, slots=True)
+class FixedArm:
+    """Always so many guesses, by the first of these that has any: `ngram`, `draft`."""
+
+    sources: tuple[str, ...]
+    guesses: int
+
+    @property
+    def name(self) -> str:
+        return f"{'+'.join(self.sources)}:{self.guesses}"
+
+    @property
+    def needs_model(self) -> bool:
+        return "draft" in self.sources
+
+    def proposer(self, stage: Stage) -> Proposer:
+        makers: dict[str, Proposer | None] = {
+            "ngram": NGram(_SHORTEST_MATCH),
+            "draft": stage.model,
+        }
+        parts = [part for name in self.sources if (part := makers[name]) is not None]
+        return Fixed(FirstOf(*parts), self.guesses)
+
+
+@dataclass(frozen=True, slots=True)
+class AutoArm:
+    """The planner with these: `ngram`, `draft`."""
+
+    sources: tuple[str, ...] = ("ngram", "draft")
+
+    @property
+    def name(self) -> str:
+        return "auto" if len(self.sources) > 1 else f"auto {self.sources[0]}"
+
+    @property
+    def needs_model(self) -> bool:
+        return "draft" in self.sources
+
+    def proposer(self, stage: Stage) -> Proposer:
+        sources: list[Source] = []
+        if "ngram" in self.sources:
+            sources.append(NGramSource(stage.cost))
+        if "draft" in self.sources and stage.model is not None:
+            sources.append(ModelSource(stage.model, stage.cost, stage.guess_s))
+        return Auto(sources, stage.cost)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What an answer cost, from its first token on; plain_seconds: the same without guesses."""
+
+    seconds: float
+    plain_seconds: float
+    rounds: int
+    drafted: int
+    tested: int
+    accepted: int
+
+    @property
+    def speedup(self) -> float:
+        return self.plain_seconds / self.seconds if self.seconds else 1.0
+
+
+class Replayer:
+    """An arm on a machine made of numbers; what it learned stays from answer to answer, as in a
+    model that stays loaded.
+
+    noise: standard deviation of the logarithm of each pass's time; seed: of that noise.
+    """
+
+    def __init__(
+        self,
+        arm: Arm,
+        cost: Cost,
+        drafter: DraftCost | None = None,
+        noise: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        self._cost, self._noise, self._rng = cost, noise, np.random.default_rng(seed)
+        curve = CostCurve({n: cost(n) for n in WIDTHS})
+        self._model = None if drafter is None else RecordedModel(drafter)
+        guess_s = 0.0 if drafter is None else drafter.guess_s
+        self._proposer = arm.proposer(Stage(curve, self._model, guess_s))
+
+    def replay(self, recorded: Recorded) -> Replayed:
+        """Say one answer."""
+        text = [*recorded.prompt.tolist(), *recorded.reply.tolist()]
+        machine = Machine(text, self._noisy)
+        if self._model is not None:
+            self._model.put(machine, recorded)
+        request = Request(recorded.prompt, Sampling(0.0, seed=0), len(recorded.reply))
+        events = speculate(Scripted(machine), request, self._proposer, machine.clock)
+        return _figures(events, machine, self._cost(1))
+
+    def _noisy(self, rows: int) -> float:
+        if not self._noise:
+            return self._cost(rows)
+        return self._cost(rows) * math.exp(self._rng.normal(0.0, self._noise))
+
+
+def replay(recorded: Recorded, arm: Arm, cost: Cost, drafter: DraftCost | None = None) -> Replayed:
+    """Say one answer, by an arm that knows nothing of others."""
+    return Replayer(arm, cost, drafter).replay(recorded)
+
+
+def _figures(events: Iterator[Event], machine: Machine, plain_s: float) -> Replayed:
+    stats = Stats(machine.now)
+    for event in events:
+        stats = stats.after(event, machine.now)
+        if isinstance(event, Round) and event.note:
+            raise AssertionError(event.note)  # a replay has no faults of its own to survive
+    assert stats.first_s is not None
+    assert stats.last_s is not None
+    return Replayed(
+        seconds=stats.last_s - stats.first_s,
+        plain_seconds=(stats.completion_tokens - stats.first_tokens) * plain_s,
+        rounds=stats.rounds,
+        drafted=stats.drafted,
+        tested=stats.tested,
+        accepted=stats.accepted,
+    )
