@@ -1,0 +1,113 @@
+"""A replayed answer costs what the real loop would have spent on it."""
+
+from __future__ import annotations
+
+import pytest
+from recordings import T1, fresh, level, recorded, steep, usual
+
+from edgespec.bench.explore import arms
+from edgespec.bench.recorded import NO_GUESS
+from edgespec.bench.replay import (
+    Arm,
+    AutoArm,
+    DraftCost,
+    FixedArm,
+    PlainArm,
+    Replayer,
+    replay,
+)
+
+FREE = DraftCost(guess_s=0.0, read_s=0.0)
+CHEAP = DraftCost(guess_s=0.1 * T1, read_s=0.01 * T1)
+
+
+def test_plain_decoding_takes_one_plain_pass_for_each_token_but_the_first() -> None:
+    told = replay(recorded(fresh(50)), PlainArm(), usual)
+    assert told.seconds == pytest.approx(49 * T1) == told.plain_seconds
+    assert (told.rounds, told.drafted, told.speedup) == (50, 0, pytest.approx(1.0))
+
+
+def test_a_model_that_is_always_right_wins_all_its_guesses_each_round() -> None:
+    told = replay(recorded(fresh(41), [True] * 41), FixedArm(("draft",), 4), usual, CHEAP)
+    assert told.rounds == 1 + 8
+    assert told.drafted == told.tested == told.accepted == 32
+    # at first the prompt and a token, then what each round committed; two of them ride along
+    read = (4 - 2) + 7 * (9 - 4 - 2)
+    assert told.seconds == pytest.approx(8 * usual(5) + 32 * CHEAP.guess_s + read * CHEAP.read_s)
+
+
+def test_a_wrong_guess_ends_the_path_and_costs_its_row() -> None:
+    right = [True, True, False, True, True, True]
+    told = replay(recorded(fresh(6), right), FixedArm(("draft",), 4), steep, FREE)
+    # places 1 to 4 in one draft: 1 is right, 2 is wrong; then 3 and 4, and 5 is the target's own
+    assert (told.rounds, told.drafted, told.tested, told.accepted) == (3, 6, 4, 3)
+    assert told.seconds == pytest.approx(steep(5) + steep(3))
+
+
+def test_reading_text_that_the_model_has_not_seen_costs_time() -> None:
+    answer = recorded(fresh(9), [True] * 9, prompt=fresh(300, first=1000))
+    reads = DraftCost(guess_s=0.0, read_s=0.01)
+    free = replay(answer, FixedArm(("draft",), 7), level, FREE)
+    dear = replay(answer, FixedArm(("draft",), 7), level, reads)
+    assert dear.seconds - free.seconds == pytest.approx((301 - 2) * 0.01)
+
+
+def test_an_ngram_repeats_the_prompt_without_a_model() -> None:
+    text = fresh(30)
+    told = replay(recorded(text, prompt=text), FixedArm(("ngram",), 8), level)
+    assert told.accepted > 20
+    assert told.rounds < 8
+
+
+def test_the_first_that_has_guesses_makes_them() -> None:
+    both = FixedArm(("ngram", "draft"), 4)
+    told = replay(recorded(fresh(21), [True] * 21), both, level, FREE)
+    alone = replay(recorded(fresh(21), [True] * 21), FixedArm(("draft",), 4), level, FREE)
+    assert told == alone
+    repeating = recorded([7, 8, 9, 10] * 8, [False] * 32)
+    assert replay(repeating, both, level, FREE).accepted > 15
+
+
+def test_a_model_whose_context_is_full_leaves_the_rest_plain() -> None:
+    answer = recorded(fresh(41), [True] * 41)
+    assert answer.guesses is not None
+    answer.guesses[21:] = NO_GUESS
+    told = replay(answer, FixedArm(("draft",), 4), level, FREE)
+    assert told.accepted == 16 + 0
+    assert told.rounds == 1 + 4 + 20
+
+
+def test_auto_guesses_where_it_pays_and_not_where_it_does_not() -> None:
+    right, wrong = recorded(fresh(300), [True] * 300), recorded(fresh(300), [False] * 300)
+    assert replay(right, AutoArm(), usual, CHEAP).speedup > 2
+    assert replay(wrong, AutoArm(), usual, CHEAP).speedup > 0.95
+
+
+def test_what_auto_learned_stays_for_the_next_answer() -> None:
+    right = recorded(fresh(60), [True] * 60)
+    once = replay(right, AutoArm(), usual, CHEAP)
+    replayer = Replayer(AutoArm(), usual, CHEAP)
+    many = [replayer.replay(right) for _ in range(4)]
+    assert many[0] == once
+    assert many[-1].seconds < once.seconds
+
+
+def test_noise_changes_the_time_and_a_seed_repeats_it() -> None:
+    answer = recorded(fresh(50))
+    noisy = Replayer(PlainArm(), usual, noise=0.1, seed=5).replay(answer)
+    again = Replayer(PlainArm(), usual, noise=0.1, seed=5).replay(answer)
+    other = Replayer(PlainArm(), usual, noise=0.1, seed=6).replay(answer)
+    assert noisy == again
+    assert noisy.seconds != other.seconds
+    assert noisy.plain_seconds == pytest.approx(49 * T1)
+    assert noisy.seconds == pytest.approx(49 * T1, rel=0.1)
+
+
+@pytest.mark.parametrize("arm", arms(model=True), ids=lambda arm: arm.name)
+def test_every_arm_says_the_whole_answer(arm: Arm) -> None:
+    reply = [*fresh(20), *[5, 6, 7] * 10, *fresh(20, first=500)]
+    right = [place % 3 != 0 for place in range(len(reply))]
+    told = replay(recorded(reply, right), arm, usual, CHEAP)
+    assert told.plain_seconds == pytest.approx((len(reply) - 1) * T1)
+    assert told.rounds + told.accepted == len(reply)
+    assert told.accepted > 0
