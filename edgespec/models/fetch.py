@@ -1,0 +1,130 @@
+"""Fetches files of a repository into the cache that all tools for the hub share.
+
+Whatever ends a fetch, what is visible there under a file's name is whole, and a large file goes on
+from where it was.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from huggingface_hub import hf_hub_download
+from huggingface_hub.utils import WeakFileLock, tqdm  # type: ignore[attr-defined]
+
+from edgespec.errors import EdgespecError
+from edgespec.models.hub import Hub, RemoteFile, Snapshot
+from edgespec.models.hub_errors import FAILURES, meaning, offline
+from edgespec.models.hub_names import check_file
+from edgespec.models.partial import Part
+from edgespec.models.shown import shown
+from edgespec.models.transfer import Report, download
+
+_SPARE = 64 << 20  # bytes that stay free on the disk
+
+
+class _NoBar(tqdm):
+    """Keeps the library's own progress bars off the screen."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **{**kwargs, "disable": True})  # type: ignore[no-untyped-call]
+
+
+def fetch(hub: Hub, snapshot: Snapshot, files: Sequence[RemoteFile], report: Report) -> list[Path]:
+    """The files' paths in the cache, in order, fetching those that are not there.
+
+    Raises: BadInput for unsafe names; NotFound; NoAccess; NetworkError; ModelFileError for content
+    that is not what the hub promised; EdgespecError where the disk is full.
+    """
+    for file in files:
+        check_file(snapshot.repo, file.name)
+    missing = [file for file in files if hub.cached(snapshot, file) is None]
+    if missing and hub.offline:
+        raise offline(snapshot.repo)
+    try:
+        if missing:
+            _fetch_missing(hub, snapshot, missing, report)
+            hub.folder(snapshot.repo).remember(snapshot.revision, snapshot.commit)
+    except FAILURES as error:
+        raise meaning(error, hub.asked(snapshot)) from error
+    folder = hub.folder(snapshot.repo)
+    return [folder.pointer(snapshot.commit, file.name) for file in files]
+
+
+def missing_bytes(hub: Hub, snapshot: Snapshot, files: Iterable[RemoteFile]) -> int:
+    """What is left to fetch of these files; parts of earlier runs count as fetched."""
+    folder = hub.folder(snapshot.repo)
+    sizes = {
+        file.blob: file.size - min(file.size, _size(folder.part(file.blob)))
+        for file in files
+        if hub.cached(snapshot, file) is None and _size(folder.blob(file.blob)) != file.size
+    }
+    return sum(sizes.values())
+
+
+def _fetch_missing(
+    hub: Hub, snapshot: Snapshot, files: Sequence[RemoteFile], report: Report
+) -> None:
+    folder = hub.folder(snapshot.repo)
+    folder.prepare()
+    _check_room(missing_bytes(hub, snapshot, files), hub.cache)
+    # small ones first: where access is refused, that shows before the long wait
+    for file in sorted(files, key=lambda file: file.size):
+        if file.sha256 is None:
+            _fetch_small(hub, snapshot, file)
+        else:
+            _fetch_large(hub, snapshot, file, report)
+        report.progress(file, file.size)
+
+
+def _fetch_small(hub: Hub, snapshot: Snapshot, file: RemoteFile) -> None:
+    hf_hub_download(
+        snapshot.repo,
+        file.name,
+        revision=snapshot.commit,
+        endpoint=hub.endpoint,
+        cache_dir=hub.cache,
+        token=hub.token or False,
+        library_name="edgespec",
+        tqdm_class=_NoBar,
+    )
+
+
+def _fetch_large(hub: Hub, snapshot: Snapshot, file: RemoteFile, report: Report) -> None:
+    folder = hub.folder(snapshot.repo)
+    lock = folder.lock(file.blob)
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with WeakFileLock(lock):
+        if hub.cached(snapshot, file) is None:  # whoever held the lock may have fetched it
+            whole = _whole(hub, snapshot, file, report)
+            folder.place(whole, file.blob, folder.pointer(snapshot.commit, file.name))
+
+
+def _whole(hub: Hub, snapshot: Snapshot, file: RemoteFile, report: Report) -> Path:
+    """The complete, checked content: a blob that is here already, or a part just completed."""
+    folder = hub.folder(snapshot.repo)
+    blob = folder.blob(file.blob)
+    if _size(blob) == file.size:
+        return blob
+    with Part(folder, file) as part:
+        part.take_up(lambda done: report.progress(file, done))
+        download(hub, snapshot, part, report)
+        part.check()
+    return part.path
+
+
+def _check_room(needed: int, folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed and needed + _SPARE > free:
+        raise EdgespecError(
+            f"{(needed + _SPARE) / 1e9:.1f} GB must fit on the disk of {shown(folder)}, which has"
+            f" {free / 1e9:.1f} GB free; make room, or move the cache with HF_HOME."
+        )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1

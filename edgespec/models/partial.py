@@ -1,0 +1,147 @@
+"""A file on its way: what has arrived so far, with its hash, ready to go on after any end.
+
+    <blob>.part        the first bytes of the file, in order
+    <blob>.part.json   of which file they are: {"blob", "size", "etag"}
+A note that does not fit, or none, makes the bytes worthless: they are dropped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from edgespec.errors import EdgespecError, ModelFileError
+from edgespec.models.hub import RemoteFile
+from edgespec.models.placing import RepoFolder
+from edgespec.models.shown import shown
+from edgespec.models.store import write_atomically
+
+_SYNC_EVERY = 64 << 20  # bytes that a power cut may cost
+_READ = 1 << 20
+
+
+class Part:
+    """The bytes of `file` that are here; size and hash always say what the disk holds.
+
+    etag: what the serving host calls this content; empty where it does not tell.
+    """
+
+    def __init__(self, folder: RepoFolder, file: RemoteFile) -> None:
+        self.path = folder.part(file.blob)
+        self.file = file
+        self.size = 0
+        self.etag = ""
+        self._hash = hashlib.sha256()
+        self._synced = 0
+        self._note = folder.note(file.blob)
+        self._out: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._out = open(self.path, "ab", buffering=0)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if self._out is not None:
+            # what could not be synced is hashed again anyway
+            with contextlib.suppress(OSError):
+                os.fsync(self._out.fileno())
+            self._out.close()
+            self._out = None
+
+    @property
+    def complete(self) -> bool:
+        return self.size == self.file.size
+
+    def take_up(self, progress: Callable[[int], None]) -> None:
+        """Go on from what an earlier run left; `progress` hears the bytes read so far."""
+        etag = self._noted_etag()
+        if etag is None or self.path.stat().st_size > self.file.size:
+            self.start_over("")
+            return
+        self.etag = etag
+        with self.path.open("rb") as left:
+            while piece := left.read(_READ):
+                self._hash.update(piece)
+                self.size += len(piece)
+                progress(self.size)
+        self._synced = self.size
+
+    def start_over(self, etag: str) -> None:
+        """Drop what is here; what comes next is served under `etag`."""
+        self._file.truncate(0)
+        self.size = self._synced = 0
+        self.etag = etag
+        self._hash = hashlib.sha256()
+        note = {"blob": self.file.blob, "size": self.file.size, "etag": etag}
+        write_atomically(self._note, json.dumps(note).encode())
+
+    def add(self, piece: bytes) -> None:
+        """Write the next bytes. Raises: EdgespecError where the disk refuses; the part stays."""
+        rest = memoryview(piece)
+        try:
+            while rest:
+                n = self._file.write(rest)
+                self._hash.update(rest[:n])
+                self.size += n
+                rest = rest[n:]
+            if self.size - self._synced >= _SYNC_EVERY:
+                os.fsync(self._file.fileno())
+                self._synced = self.size
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def check(self) -> None:
+        """Raises: ModelFileError if the bytes are not what the hub promised; they are gone then."""
+        found = self._hash.hexdigest()
+        if found != self.file.sha256:
+            self.forget()
+            raise ModelFileError(
+                f"{shown(self.file.name)} arrived damaged (SHA-256 {found[:12]}…, the hub says"
+                f" {(self.file.sha256 or '')[:12]}…) and was removed; run this again."
+            )
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def forget(self) -> None:
+        """Remove the bytes and what is known of them."""
+        if self._out is not None:
+            self._out.close()  # an open file cannot be removed everywhere
+            self._out = None
+        self.path.unlink(missing_ok=True)
+        self._note.unlink(missing_ok=True)
+
+    def _noted_etag(self) -> str | None:
+        """None if the note is missing, damaged, or about another file."""
+        try:
+            note = json.loads(self._note.read_bytes())
+        except (OSError, ValueError):
+            return None
+        wanted = {"blob": self.file.blob, "size": self.file.size}
+        if not isinstance(note, dict) or {key: note.get(key) for key in wanted} != wanted:
+            return None
+        etag = note.get("etag")
+        return etag if isinstance(etag, str) else None
+
+    def _refused(self, error: OSError) -> EdgespecError:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        reason = "the disk is full" if full else shown(error.strerror or error)
+        return EdgespecError(
+            f"{shown(self.file.name)} cannot be written: {reason}; what has arrived"
+            f" ({self.size / 1e6:.0f} MB) is kept, so make room and run this again to go on."
+        )
+
+    @property
+    def _file(self) -> BinaryIO:
+        assert self._out is not None, "a part is written inside its with block"
+        return self._out

@@ -1,0 +1,106 @@
+"""Where the cache that all tools for the hub share keeps one repository.
+
+    models--org--name/blobs/<blob>                a file's content, by its hash
+    models--org--name/snapshots/<commit>/<name>   a link to it; without links, the file itself
+    models--org--name/refs/<revision>             the commit that a branch or tag stood for
+    .locks/models--org--name/<blob>.lock          held while a blob is being fetched
+Source: huggingface_hub, file_download.py.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from huggingface_hub.file_download import are_symlinks_supported, repo_folder_name
+
+_PART = ".part"  # not the library's ".incomplete", which its prune command deletes
+
+
+@dataclass(frozen=True, slots=True)
+class RepoFolder:
+    """Paths of one repository. cache: the folder above all repositories."""
+
+    cache: Path
+    repo: str
+
+    @property
+    def root(self) -> Path:
+        return self.cache / self._name
+
+    def blob(self, blob: str) -> Path:
+        return self.root / "blobs" / blob
+
+    def part(self, blob: str) -> Path:
+        """What has arrived of a blob so far."""
+        return self.root / "blobs" / f"{blob}{_PART}"
+
+    def note(self, blob: str) -> Path:
+        """What is known of the part."""
+        return self.root / "blobs" / f"{blob}{_PART}.json"
+
+    def pointer(self, commit: str, name: str) -> Path:
+        return self.root / "snapshots" / commit / name
+
+    def ref(self, revision: str) -> Path:
+        return self.root / "refs" / revision
+
+    def lock(self, blob: str) -> Path:
+        return self.cache / ".locks" / self._name / f"{blob}.lock"
+
+    @property
+    def _name(self) -> str:
+        return repo_folder_name(repo_id=self.repo, repo_type="model")
+
+    def prepare(self) -> None:
+        """Make the folders without which the library takes a repository for damaged."""
+        for folder in (self.root / "blobs", self.root / "snapshots"):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def place(self, whole: Path, name: str, pointer: Path) -> None:
+        """Make complete, checked content visible at `pointer`.
+
+        whole: the part that holds it, or the blob by this name if that is there already.
+        """
+        blob = self.blob(name)
+        pointer.parent.mkdir(parents=True, exist_ok=True)
+        if self._links():
+            if whole != blob:
+                os.replace(whole, blob)
+            target = os.path.relpath(blob, pointer.parent)
+            self._swap(pointer, lambda path: path.symlink_to(target))
+        elif whole != blob:
+            os.replace(whole, pointer)
+        else:
+            # other snapshots may use this blob, so it stays
+            self._swap(pointer, lambda path: shutil.copyfile(blob, path))
+        self.note(name).unlink(missing_ok=True)
+
+    def remember(self, revision: str, commit: str) -> None:
+        """Note what a branch or tag stands for, as tools need it when they are offline."""
+        ref = self.ref(revision)
+        if revision == commit or (ref.is_file() and ref.read_text() == commit):
+            return
+        ref.parent.mkdir(parents=True, exist_ok=True)
+        self._swap(ref, lambda path: path.write_text(commit))
+
+    def _links(self) -> bool:
+        with warnings.catch_warnings():
+            # the library warns once in a paragraph that says nothing to do
+            warnings.simplefilter("ignore")
+            return are_symlinks_supported(self.cache)
+
+    def _swap(self, path: Path, make: Callable[[Path], object]) -> None:
+        """Put something new at `path`, whole, whatever was there."""
+        # not beside `path`: a leftover there would be taken for a file or a revision
+        new = self.root / "blobs" / f".{uuid4().hex[:12]}.new"
+        try:
+            make(new)
+            os.replace(new, path)
+        finally:
+            new.unlink(missing_ok=True)

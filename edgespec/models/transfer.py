@@ -1,0 +1,120 @@
+"""Brings one large file here in as many attempts as it takes, each going on where the last ended.
+
+Two hosts take part: the hub, which sends on to a storage host. The client that follows drops the
+token there, and a file's address on it may expire, so every attempt asks the hub first.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version
+from typing import Protocol
+
+import httpx2
+from huggingface_hub import get_session, hf_hub_url
+from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]
+
+from edgespec.errors import EdgespecError
+from edgespec.models.hub import Hub, RemoteFile, Snapshot
+from edgespec.models.hub_errors import FAILURES, Broken, Patience
+from edgespec.models.partial import Part
+from edgespec.models.shown import shown
+
+_CONNECT_S = 15.0
+_SILENCE_S = 60.0
+_PROGRESS = 1 << 18  # bytes that make an attempt worth it, so that patience starts anew
+_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+
+
+class Report(Protocol):
+    """Hears how a fetch goes."""
+
+    def progress(self, file: RemoteFile, done: int) -> None:
+        """So many bytes of the file are here."""
+
+    def note(self, text: str) -> None:
+        """Something worth a line: a wait, a retry, a start from the beginning."""
+
+
+def download(hub: Hub, snapshot: Snapshot, part: Part, report: Report) -> None:
+    """Complete the part. Raises: what stopped it for good; the part keeps what arrived."""
+    patience = Patience(hub.asked(snapshot), report.note)
+    while not part.complete:
+        before = part.size
+        try:
+            _attempt(hub, snapshot, part, report)
+        except FAILURES as error:
+            if part.size - before >= _PROGRESS:
+                patience.renew()
+            patience.wait(error)
+
+
+def _attempt(hub: Hub, snapshot: Snapshot, part: Part, report: Report) -> None:
+    url = hf_hub_url(snapshot.repo, part.file.name, revision=snapshot.commit, endpoint=hub.endpoint)
+    headers = {"User-Agent": f"edgespec/{version('edgespec')}", "Accept-Encoding": "identity"}
+    if hub.token:
+        headers["Authorization"] = f"Bearer {hub.token}"
+    if part.size:
+        headers["Range"] = f"bytes={part.size}-"
+        if part.etag:
+            headers["If-Range"] = part.etag
+    timeout = httpx2.Timeout(_SILENCE_S, connect=_CONNECT_S)
+    with get_session().stream("GET", url, headers=headers, timeout=timeout) as answer:
+        _check_content(answer, part)
+        _begin(answer, part, report)
+        for piece in answer.iter_raw():
+            if part.size + len(piece) > part.file.size:
+                part.start_over("")
+                raise Broken("more bytes came than the file has")
+            part.add(piece)
+            report.progress(part.file, part.size)
+    if not part.complete:
+        raise Broken("the transfer ended early")
+
+
+def _check_content(answer: httpx2.Response, part: Part) -> None:
+    """The hub names what it sends on to; at a pinned commit that cannot change."""
+    for response in (*answer.history, answer):
+        named = response.headers.get("x-linked-etag", "").removeprefix("W/").strip('"')
+        if named and named != part.file.blob:
+            raise EdgespecError(
+                f"The hub now serves other content for {shown(part.file.name)} than it listed;"
+                " run this again."
+            )
+
+
+def _begin(answer: httpx2.Response, part: Part, report: Report) -> None:
+    """Make the part ready for the body: go on, or start over."""
+    etag = _strong(answer.headers.get("etag", ""))
+    match answer.status_code:
+        case 206 if part.size:
+            _check_range(answer, etag, part)
+        case 200:
+            length = answer.headers.get("content-length")
+            if length is not None and length != str(part.file.size):
+                raise Broken(f"{shown(length, 20)} bytes came, not {part.file.size}")
+            if part.size:
+                report.note("the host sends the file from its beginning")
+            part.start_over(etag)
+        case 416:
+            part.start_over("")
+            raise Broken("the host has no such range of the file")
+        case 401 | 403 | 404 if answer.history:
+            # an address on the storage host has expired; the hub gives a new one
+            raise Broken(f"the storage host answered with status {answer.status_code}")
+        case status:
+            hf_raise_for_status(answer)
+            raise Broken(f"the host answered with status {status}")
+
+
+def _check_range(answer: httpx2.Response, etag: str, part: Part) -> None:
+    sent = _RANGE.fullmatch(answer.headers.get("content-range", ""))
+    fits = sent and int(sent[1]) == part.size and sent[2] in ("*", str(part.file.size))
+    if not fits or (etag and part.etag and etag != part.etag):
+        part.start_over("")
+        raise Broken("the host sent another part of the file, or of another one")
+
+
+def _strong(etag: str) -> str:
+    """Only a strong tag says that bytes are the same, so only that may be sent back."""
+    return "" if etag.startswith("W/") or not etag.isascii() else etag[:200]
