@@ -18,7 +18,8 @@ from edgespec.decoding.stats import Stats
 from edgespec.demo import best_format
 from edgespec.errors import BadInput
 from edgespec.loading import Loaded, open_pair
-from edgespec.models.pairs import resolve
+from edgespec.models.choices import as_chosen
+from edgespec.models.pairs import Pair, resolve
 from edgespec.options import (
     AnswerOptions,
     AnswerSettings,
@@ -44,6 +45,7 @@ __all__ = [
 
 Prompt = str | Sequence[Message]
 Options = TypeVar("Options", LoadOptions, Speculation, AnswerOptions)
+_SAYS_HOW = {"proposer", "draft_tokens", "always_draft"}
 _ALIASES = {"draft_model": "draft", "num_draft_tokens": "draft_tokens"}
 
 
@@ -53,11 +55,14 @@ def load(
     options: LoadOptions | None = None,
     speculation: Speculation | None = None,
     report: Callable[[str], None] = lambda _line: None,
+    tuned: bool | None = None,
     **settings: Unpack[LoadSettings],
 ) -> Model:
     """Open a pair: its name, a folder or a file, or target=FILE and perhaps draft=FILE.
 
-    settings: fields of LoadOptions and Speculation. report: gets one line for each step.
+    settings: fields of LoadOptions and Speculation. report: gets one line for each step. tuned:
+    whether to guess as `edgespec tune` chose for this target; None = where no draft is named and
+    nothing says how to guess.
     Raises: NotFound, BadInput, ModelFileError, IncompatiblePair, OutOfMemory, BackendMissing.
     """
     given: dict[str, Any] = {_ALIASES.get(name, name): v for name, v in settings.items()}
@@ -66,14 +71,27 @@ def load(
     for name in ("target", "draft"):
         if given.get(name) is not None and not str(given[name]).strip():
             raise BadInput(f"{name} is empty; name a file, or leave it out.")
-    chosen = resolve(pair, given.pop("target", None), given.pop("draft", None))
+    target, draft = given.pop("target", None), given.pop("draft", None)
+    chosen = resolve(pair, target, draft)
+    if tuned is None:
+        tuned = speculation is None and not _SAYS_HOW & given.keys()
     options = _with(options or LoadOptions(), given)
     speculation = _with(speculation or Speculation(), given)
     if given:
         raise BadInput(f"load() knows no setting '{next(iter(given))}'.")
+    if tuned and draft is None:
+        chosen, speculation = _as_tuned(chosen, speculation)
     if speculation.proposer in ("none", "ngram"):
         chosen = replace(chosen, draft=None)
     return Model(open_pair(best_format(chosen, options, report), options, report), speculation)
+
+
+def _as_tuned(pair: Pair, speculation: Speculation) -> tuple[Pair, Speculation]:
+    pair, choice = as_chosen(pair)
+    if choice is None:
+        return pair, speculation
+    proposer, tokens = choice.proposer, choice.draft_tokens
+    return pair, replace(speculation, proposer=proposer, draft_tokens=tokens)
 
 
 class Model:
@@ -161,6 +179,11 @@ class Model:
     def plain_tokens_per_second(self) -> float:
         """Plain decoding speed as measured with this model on this machine."""
         return 1.0 / self._loaded.target.cost.seconds(1)
+
+    @property
+    def loaded(self) -> Loaded:
+        """What it is made of, for measurements between answers."""
+        return self._loaded
 
     def forget(self) -> None:
         """Drop all text that target and drafter still hold; for measurements."""
@@ -342,4 +365,5 @@ def _info(loaded: Loaded, template_note: str) -> ModelInfo:
         context=loaded.target.session.caps.context,
         exactness=loaded.exactness,
         notes=(*loaded.notes, *([template_note] if template_note else [])),
+        memory=loaded.memory,
     )

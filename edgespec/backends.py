@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from edgespec.decoding.draft import Tokens
 from edgespec.decoding.session import Session
 from edgespec.errors import BackendMissing, NotFound
 from edgespec.text.tokenizer import Tokenizer
 
 GROUP = "edgespec.backends"
+MOST_ROWS = 65  # the pending token and 64 guesses
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """What a GPU has free. unified: it is a part of main memory."""
+
+    free_bytes: int
+    unified: bool
 
 
 @dataclass(frozen=True, slots=True)
 class BackendProbe:
-    """What an installed backend says about itself. gpu: whether it can use one at all."""
+    """What an installed backend says about itself.
+
+    gpu: whether it can use one at all. gpu_memory: of the GPUs that hold its models.
+    """
 
     name: str
     version: str
     devices: tuple[str, ...]
     gpu: bool
+    gpu_memory: tuple[DeviceMemory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +54,16 @@ class Placement:
 class SessionOptions:
     """How a session keeps its cache.
 
-    threads: None = physical cores. kv_type: "auto" = the adapter's choice. lazy: a few unread
-    tokens may ride with the next pass, which makes a drafter cheaper; a target's passes keep
-    their width.
+    threads: None = physical cores. kv_type: "auto" = the adapter's choice. rows: scores that one
+    pass may give, for which memory is set aside. lazy: a few unread tokens may ride with the next
+    pass, which makes a drafter cheaper; a target's passes keep their width.
     """
 
     context: int
     threads: int | None = None
     kv_type: str = "auto"
     flash_attention: str = "auto"
+    rows: int = MOST_ROWS
     lazy: bool = False
 
 
@@ -72,6 +88,31 @@ class LoadedModel(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class PlainLoop(Protocol):
+    """The library's own greedy decoding, one token a pass: a yardstick apart from our loop."""
+
+    def answer(self, prompt: Tokens, max_tokens: int, end_tokens: Collection[int]) -> Iterator[int]:
+        """The reply's token ids as they come, an end token included.
+
+        What the cache holds of the prompt is not read again. Raises: BadInput when the prompt
+        does not fit.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Empty the cache."""
+        ...
+
+
+@runtime_checkable
+class OffersPlainLoop(Protocol):
+    """A LoadedModel whose library has a loop of its own to compare with."""
+
+    def plain_loop(self, options: SessionOptions) -> PlainLoop:
+        """With a cache of its own, freed with the model; raises OutOfMemory."""
+        ...
 
 
 class Backend(Protocol):

@@ -21,7 +21,8 @@ from edgespec_llamacpp.library import (
     library_version,
     physical_cores,
 )
-from edgespec_llamacpp.session import MAX_LEAVES, MAX_ROWS, LlamaSession
+from edgespec_llamacpp.plain import LlamaPlainLoop
+from edgespec_llamacpp.session import MAX_LEAVES, LlamaSession
 from edgespec_llamacpp.tokenizer import LlamaTokenizer
 
 KV_TYPES = {"f32": 0, "f16": 1, "bf16": 30, "q8_0": 8, "q4_0": 2}  # enum ggml_type
@@ -41,6 +42,7 @@ class LlamaModel:
         self._lib, self._handle, self._path = library(), handle, path
         self.tokenizer = LlamaTokenizer(handle)
         self._sessions: list[LlamaSession] = []
+        self._plain_loops: list[LlamaPlainLoop] = []
 
     @property
     def device(self) -> str:
@@ -56,29 +58,50 @@ class LlamaModel:
         return "|".join(map(str, parts))
 
     def session(self, options: SessionOptions) -> LlamaSession:
-        clear_log()
         chunk = GPU_CHUNK if gpu_devices() else CPU_CHUNK
-        parameters = self._parameters(options, chunk)
-        with interrupts_wait():
-            context = self._lib.llama_init_from_model(self._handle, parameters)
-        if not context:
-            raise OutOfMemory(
-                f"No cache of {options.context} tokens for {self._path.name}: {last_errors()}."
-                " Try a shorter --context, or another --kv-type or --flash-attention."
-            )
-        caps = Caps(self.tokenizer.vocab, options.context, MAX_ROWS, tree=not self._has_state())
+        context = self._context(options, self._parameters(options, chunk))
+        tree = options.rows > 1 and not self._has_state()
+        caps = Caps(self.tokenizer.vocab, options.context, options.rows, tree=tree)
         session = LlamaSession(context, caps, chunk, CATCH_UP if options.lazy else 0)
         session.caps = self._probed(session, caps, int(self._lib.llama_n_rs_seq(context)))
         self._sessions.append(session)
         return session
 
+    def plain_loop(self, options: SessionOptions) -> LlamaPlainLoop:
+        chunk = GPU_CHUNK if gpu_devices() else CPU_CHUNK
+        parameters = self._parameters(options, chunk)
+        parameters.n_seq_max, parameters.kv_unified, parameters.n_rs_seq = 1, False, 0
+        context = self._context(options, parameters)
+        self._plain_loops.append(LlamaPlainLoop(context, chunk, options.context))
+        return self._plain_loops[-1]
+
     def close(self) -> None:
         for session in self._sessions:
             session.close()
+        for loop in self._plain_loops:
+            loop.close()
         self._sessions.clear()
+        self._plain_loops.clear()
         if self._handle is not None:
             self._lib.llama_model_free(self._handle)
             self._handle = None
+
+    def _context(self, options: SessionOptions, parameters: Any) -> Any:
+        clear_log()
+        with interrupts_wait():
+            context = self._lib.llama_init_from_model(self._handle, parameters)
+        if context:
+            return context
+        reason = last_errors(1)
+        if "alloc" in reason:
+            raise OutOfMemory(
+                f"No cache of {options.context} tokens for {self._path.name}: {reason}."
+                " Try a shorter --context."
+            )
+        raise BadInput(
+            f"llama.cpp does not keep such a cache for {self._path.name}: {reason}."
+            " Leave --kv-type and --flash-attention at auto."
+        )
 
     def _has_state(self) -> bool:
         recurrent = self._lib.llama_model_is_recurrent(self._handle)
@@ -95,8 +118,8 @@ class LlamaModel:
         threads = options.threads or physical_cores()
         p = self._lib.llama_context_default_params()
         p.n_ctx = options.context
-        p.n_batch = p.n_ubatch = chunk + MAX_ROWS
-        p.n_outputs_max = p.n_outputs_max_per_seq = MAX_ROWS
+        p.n_batch = p.n_ubatch = chunk + options.rows
+        p.n_outputs_max = p.n_outputs_max_per_seq = options.rows
         p.n_threads = p.n_threads_batch = threads
         p.type_k = p.type_v = KV_TYPES[kv_type]
         p.flash_attn_type = FLASH_ATTENTION[options.flash_attention]
@@ -104,7 +127,7 @@ class LlamaModel:
         if self._has_state():
             p.n_rs_seq = SNAPSHOTS
         else:
-            p.n_seq_max, p.kv_unified = MAX_LEAVES, True
+            p.n_seq_max, p.kv_unified = min(MAX_LEAVES, max(1, options.rows - 1)), True
         return p
 
     def _probed(self, session: LlamaSession, caps: Caps, snapshots: int) -> Caps:
@@ -112,7 +135,7 @@ class LlamaModel:
         rollback = None if not self._has_state() else min(SNAPSHOTS, snapshots)
         if rollback is None and not self._lib.llama_model_n_swa(self._handle):
             return caps
-        rollback = rollback if _rolls_back(session, 2) else 0
+        rollback = rollback if caps.rows > 2 and _rolls_back(session, 2) else 0
         return replace(caps, tree=caps.tree and rollback is None, rollback=rollback)
 
 

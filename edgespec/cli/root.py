@@ -8,11 +8,13 @@ from typing import Any
 import click
 
 from edgespec.cli import leaving
+from edgespec.cli.bench import bench
 from edgespec.cli.chat import chat
 from edgespec.cli.doctor import doctor
 from edgespec.cli.leaving import Run, verbose_flag
 from edgespec.cli.output import prepare_streams
 from edgespec.cli.run import run
+from edgespec.cli.tune import tune
 
 
 class Root(click.Group):
@@ -48,7 +50,7 @@ def edgespec() -> None:
     """Makes a local language model answer faster without changing what it says."""
 
 
-for _command in (chat, run, doctor):
+for _command in (chat, run, doctor, bench, tune):
     edgespec.add_command(_command)
 
 

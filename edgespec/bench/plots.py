@@ -1,0 +1,146 @@
+"""Pictures of a benchmark, in colours that everybody can tell apart and that differ in grey."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgespec.bench.figures import Results
+from edgespec.bench.report import Report
+from edgespec.errors import BackendMissing, EdgespecError
+from edgespec.models.shown import shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# blue and orange with greys between, of rising lightness; Okabe and Ito, 2008
+_COLOURS = ("#0072B2", "#E69F00", "#56B4E9", "#D55E00", "#999999", "#004466", "#F5C77E", "#CCCCCC")
+_HATCHES = ("", "//", "..", "\\\\", "xx", "--", "oo", "++")
+_MOST_ROWS = 32
+
+
+def check_plotting(install: str) -> None:
+    """Raises: BackendMissing, with the line that installs it, where matplotlib is missing."""
+    if find_spec("matplotlib") is None:
+        raise BackendMissing(f"--plot needs matplotlib. Install it with: {install}")
+
+
+def draw(report: Report, folder: Path) -> list[Path]:
+    """Write the pictures into `folder`; those that would be empty are left out.
+
+    Raises: EdgespecError where the folder cannot be written.
+    """
+    results = report.results
+    pictures = {
+        "speedup": _speedups(results),
+        "pass-cost": _pass_cost(report, results),
+        "acceptance": _acceptance(results),
+    }
+    written = []
+    for name, figure in pictures.items():
+        if figure is None:
+            continue
+        path = folder / f"{name}.svg"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path)
+        except OSError as error:
+            raise EdgespecError(
+                f"{shown(path)} cannot be written ({error.strerror}); name another folder."
+            ) from error
+        written.append(path)
+    return written
+
+
+def _figure(title: str, height: float = 4.2) -> Figure:
+    from matplotlib.figure import Figure  # no pyplot: it would look for a screen
+
+    figure = Figure(figsize=(8, height), layout="constrained")
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def _speedups(results: Results) -> Figure | None:
+    """Bars by category and arm, from the smallest to the largest ratio."""
+    arms = [arm for arm in results.arms if arm != results.yardstick]
+    if not any(results.figures(arm).ratio for arm in arms):
+        return None
+    figure = _figure(f"Decode speed, times {_text(results.yardstick)}: median and range")
+    axes = figure.subplots()
+    width = 0.8 / len(arms)
+    for number, arm in enumerate(arms):
+        spreads = [results.figures(arm, category).ratio for category in results.categories]
+        shown_at = [n for n, spread in enumerate(spreads) if spread is not None]
+        known = [spread for spread in spreads if spread is not None]
+        axes.bar(
+            [n - 0.4 + (number + 0.5) * width for n in shown_at],
+            [s.median for s in known],
+            width,
+            yerr=[[s.median - s.low for s in known], [s.high - s.median for s in known]],
+            label=_text(arm),
+            error_kw={"elinewidth": 0.8},
+            **_look(number),
+        )
+    axes.axhline(1.0, color="black", linewidth=0.8)
+    axes.set_xticks(range(len(results.categories)), [_text(c) for c in results.categories])
+    axes.set_ylabel(f"times {_text(results.yardstick)}")
+    figure.legend(loc="outside lower center", ncols=min(4, len(arms)), frameon=False)
+    return figure
+
+
+def _pass_cost(report: Report, results: Results) -> Figure | None:
+    """T(n), and below it how often `auto` made a pass of n rows."""
+    seconds = {n: s for n, s in report.costs.after.items() if n <= _MOST_ROWS}
+    if not seconds:
+        return None
+    figure = _figure("What a verify pass costs, and the passes that auto made", 5.2)
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    rows = sorted(seconds)
+    top.plot(rows, [1e3 * seconds[n] for n in rows], "o-", color=_COLOURS[0])
+    top.set_ylabel("T(n), ms")
+    top.set_ylim(bottom=0)
+    widths = {n: c for n, c in results.widths("auto").items() if n <= _MOST_ROWS}
+    bottom.bar(list(widths), list(widths.values()), color=_COLOURS[1], edgecolor="black", lw=0.5)
+    bottom.set_ylabel("passes")
+    bottom.set_xlabel("rows of a pass: the pending token and the guesses")
+    return figure
+
+
+def _acceptance(results: Results) -> Figure | None:
+    """Share of tested guesses that were right, by position."""
+    measured = [(arm, r) for arm in results.arms if (r := results.figures(arm).rounds) and r.tested]
+    if not measured:
+        return None
+    figure = _figure("Acceptance by position in the draft: right / tested")
+    axes: Axes = figure.subplots()
+    for number, (arm, r) in enumerate(measured):
+        at = [n for n, tested in enumerate(r.tested_at) if tested]
+        axes.plot(
+            [n + 1 for n in at],
+            [r.accepted_at[n] / r.tested_at[n] for n in at],
+            marker="osD^v<>P"[number % 8],
+            linestyle=("-", "--", ":", "-.")[number % 4],
+            color=_COLOURS[number % len(_COLOURS)],
+            label=_text(arm),
+        )
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("position")
+    axes.set_ylabel("right / tested")
+    figure.legend(loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def _look(number: int) -> dict[str, Any]:
+    return {
+        "color": _COLOURS[number % len(_COLOURS)],
+        "hatch": _HATCHES[number % len(_HATCHES)],
+        "edgecolor": "black",
+        "linewidth": 0.5,
+    }
+
+
+def _text(name: str) -> str:
+    """A name that matplotlib does not read as a formula."""
+    return shown(name).replace("$", r"\$")

@@ -1,0 +1,324 @@
+"""`edgespec bench`: how fast a pair is here, with every way of guessing."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from edgespec.cli.install import install_line
+from edgespec.cli.machine import this_machine
+from edgespec.cli.opening import tell_about_gpu
+from edgespec.cli.options import Given, shared_flags
+from edgespec.cli.output import Progress, note, say, write, write_json
+from edgespec.cli.values import Whole
+from edgespec.errors import BadInput, Cancelled, EdgespecError, NotFound
+
+if TYPE_CHECKING:
+    from edgespec.api import AnswerOptions, Model
+    from edgespec.bench.arms import Peer, Setup
+    from edgespec.bench.prompts import Prompt
+    from edgespec.bench.quick import Quick
+    from edgespec.bench.report import Report
+    from edgespec.bench.runner import Outcome, Plan
+
+_USUAL_PER_CATEGORY = 3
+_NOT_HERE = {  # shared flags that arms and tokens take the place of
+    "proposer": "--arms",
+    "draft_tokens": "--arms",
+    "always_draft": "--arms",
+    "max_tokens": "--tokens",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line asks of this command, checked before anything is loaded."""
+
+    prompts: tuple[Prompt, ...]
+    arms: tuple[str, ...]
+    yardstick: str
+    runs: int
+    tokens: int
+    quick: bool
+    peers: tuple[Peer, ...]
+
+
+@click.command()
+@click.argument("pair", required=False)
+@click.option("--arms", metavar="A,B,…", help="What to compare, such as none,draft:4,auto.")
+@click.option(
+    "--yardstick",
+    default="none",
+    show_default=True,
+    metavar="ARM",
+    help="The arm that speed-ups are ratios to.",
+)
+@click.option(
+    "--runs",
+    type=Whole(1, 1000),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="How often each arm answers each prompt.",
+)
+@click.option(
+    "--tokens",
+    type=Whole(2, 100_000),
+    default=128,
+    show_default=True,
+    metavar="N",
+    help="Longest answer.",
+)
+@click.option("--categories", metavar="A,B,…", help="Only prompts of these categories.")
+@click.option(
+    "--per-category",
+    type=Whole(1, 100_000, word="all"),
+    metavar="N|all",
+    help=f"Prompts of each category.  [default: {_USUAL_PER_CATEGORY}; all of a FILE]",
+)
+@click.option("--prompts", metavar="FILE", help="Prompts of your own, one JSON object a line.")
+@click.option(
+    "--peer",
+    "peers",
+    multiple=True,
+    metavar="URL",
+    help="Another program that answers on this machine; may be repeated.",
+)
+@click.option("--quick", is_flag=True, help="Under two minutes; ends with what to use.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--report", metavar="FILE", help="Write everything as Markdown too.")
+@click.option("--plot", metavar="DIR", help="Draw pictures into this folder too.")
+@shared_flags
+def bench(given: Given, pair: str | None, **options: Any) -> None:
+    """Measure PAIR on this machine: plain decoding and every way of guessing.
+
+    Answers are greedy unless --temperature says otherwise. Arms: plain-loop (the library's own
+    loop), none, auto, and a proposer with or without a length: ngram:8, draft:4.
+    """
+    from edgespec.api import Speculation, load
+
+    given.which(pair)  # a model that cannot be chosen is told before files are read
+    wanted = _wanted(given, options)
+    report_file = _checked_report(options["report"])
+    if options["plot"]:
+        from edgespec.bench.plots import check_plotting
+
+        check_plotting(install_line("plot"))
+    name, target, draft = given.which(pair)
+    with load(
+        name,
+        target=target,
+        draft=draft,
+        options=given.load_options(),
+        speculation=Speculation(rule=given.values["rule"]),
+        report=Progress(verbose=given.verbose),
+    ) as model:
+        for line in model.info.notes:
+            note(line)
+        tell_about_gpu(given)
+        report = _measured(model, given, wanted)
+        advice = _advice(model, report) if wanted.quick else ""
+    _show(report, advice, as_json=options["as_json"])
+    if report_file is not None:
+        _write_report(report_file, report)
+    if options["plot"]:
+        from edgespec.bench.plots import draw
+
+        for path in draw(report, Path(options["plot"])):
+            say(f"wrote {path}")
+    if report.outcome.interrupted:
+        raise Cancelled("stopped; what was measured until then is above")
+
+
+def _wanted(given: Given, options: dict[str, Any]) -> Wanted:
+    from edgespec.bench.arms import PLAIN_LOOP, speculation
+
+    for flag, instead in _NOT_HERE.items():
+        if flag in given.on_line:
+            raise BadInput(f"bench has no --{flag.replace('_', '-')}; say it with {instead}.")
+    if options["quick"] and (options["arms"] or options["peers"]):
+        raise BadInput("--quick chooses its arms itself; leave --arms and --peer out.")
+    arms, yardstick = _listed(options["arms"]), options["yardstick"]
+    for name in (*arms, yardstick):
+        if name != PLAIN_LOOP and not name.startswith("peer:"):
+            speculation(name)
+    return Wanted(
+        prompts=_prompts(options),
+        arms=arms,
+        yardstick=yardstick,
+        runs=options["runs"],
+        tokens=options["tokens"],
+        quick=options["quick"],
+        peers=_peers(options["peers"]),
+    )
+
+
+def _prompts(options: dict[str, Any]) -> tuple[Prompt, ...]:
+    """The prompts that are asked for, so many of each category."""
+    from edgespec.bench.prompts import read, shipped
+
+    categories, file = _listed(options["categories"]), options["prompts"]
+    found = read(Path(file), note) if file else shipped(categories)
+    if file and categories:
+        found = tuple(prompt for prompt in found if prompt.category in categories)
+        if not found:
+            raise BadInput(f"{file} has no prompt of {', '.join(categories)}; name another.")
+    most = options["per_category"]
+    if most is None:
+        most = "all" if file or options["quick"] else _USUAL_PER_CATEGORY
+    if most == "all":
+        return found
+    seen: dict[str, int] = {}
+    kept = []
+    for prompt in found:
+        seen[prompt.category] = seen.get(prompt.category, 0) + 1
+        if seen[prompt.category] <= most:
+            kept.append(prompt)
+    return tuple(kept)
+
+
+def _peers(urls: tuple[str, ...]) -> tuple[Peer, ...]:
+    if not urls:
+        return ()
+    from edgespec.bench.peer import Peer
+
+    return tuple(Peer(url) for url in urls)
+
+
+def _measured(model: Model, given: Given, wanted: Wanted) -> Report:
+    from edgespec.backends import SessionOptions
+    from edgespec.bench import surroundings as around
+    from edgespec.bench.arms import Setup
+    from edgespec.bench.report import Costs, Report
+    from edgespec.bench.surroundings import Host
+
+    machine = this_machine()
+    host = Host(machine.system, machine.cpu, machine.cores, machine.memory_bytes)
+    say_step = Progress(verbose=given.verbose)
+    say_step("hashing the model files; once, some seconds for each GiB")
+    here = around.surroundings(
+        model,
+        host,
+        given.values["threads"],
+        shlex.join(["edgespec", *sys.argv[1:]]),
+        # a hash that would have to be made now has no place in two minutes
+        hashes=around.remembered_sha256 if wanted.quick else around.sha256,
+    )
+    load = given.load_options()
+    session = SessionOptions(model.info.context, load.threads, load.kv_type, load.flash_attention)
+    setup = Setup(_answer_options(given), session, given.system, given.values["rule"])
+    before = model.loaded.target.cost.measured()
+    outcome, notes = _run(model, setup, wanted)
+    costs = Costs(before, model.loaded.target.cost.measured())
+    return Report(outcome, here, costs, around.peak_memory_bytes(), tuple(notes))
+
+
+def _run(model: Model, setup: Setup, wanted: Wanted) -> tuple[Outcome, list[str]]:
+    from edgespec.bench.arms import open_arms, usual_arms
+    from edgespec.bench.conversing import Margins
+    from edgespec.bench.runner import Helpers, Runner
+    from edgespec.bench.surroundings import load_average
+    from edgespec.cli.bench_screen import HowFar
+
+    plan, notes = _plan(model, wanted)
+    names = wanted.arms or usual_arms(model)
+    if wanted.quick:
+        quick = _quick(model, plan.prompts)
+        names = quick.arms
+        plan = replace(plan, prompts=quick.prompts, tokens=min(quick.tokens, plan.tokens))
+    if plan.yardstick not in names and not plan.yardstick.startswith("peer:"):
+        names = (plan.yardstick, *names)
+    arms, left_out = open_arms(names, model, setup, wanted.peers)
+    if plan.yardstick not in [arm.name for arm in arms]:
+        raise BadInput(f"The yardstick '{plan.yardstick}' is not there to measure; name another.")
+    greedy = not setup.options.overrides.get("temperature")
+    margins = Margins(model, setup.system, setup.options) if greedy else None
+    with HowFar() as how_far:
+        helpers = Helpers(how_far, margins, load_average)
+        return Runner(arms, plan, helpers).run(), [*notes, *left_out]
+
+
+def _plan(model: Model, wanted: Wanted) -> tuple[Plan, list[str]]:
+    """What fits the context, and a note on what does not."""
+    from edgespec.bench.quick import WITHIN_S
+    from edgespec.bench.runner import Plan
+
+    around_a_turn, notes, fitting = 64, [], []
+    for prompt in wanted.prompts:
+        turns = [model.count_tokens(turn) + wanted.tokens + around_a_turn for turn in prompt.turns]
+        if sum(turns) <= model.info.context:
+            fitting.append(prompt)
+        else:
+            notes.append(
+                f"{prompt.id} is left out: it needs a --context of about {sum(turns)} tokens."
+            )
+    if not fitting:
+        raise BadInput("No prompt fits the context; raise --context or lower --tokens.")
+    runs, within_s = (1, WITHIN_S) if wanted.quick else (wanted.runs, None)
+    return Plan(tuple(fitting), runs, wanted.tokens, wanted.yardstick, within_s), notes
+
+
+def _quick(model: Model, prompts: tuple[Prompt, ...]) -> Quick:
+    from edgespec.bench.quick import quick_plan
+
+    return quick_plan(model, prompts)
+
+
+def _answer_options(given: Given) -> AnswerOptions:
+    """Greedy and seeded, unless the user asks for another sampler."""
+    from edgespec.decoding.sampling import Sampling
+
+    options = given.answer_options()
+    overrides = {"seed": 1, **options.overrides}
+    sampling = None if overrides.get("temperature") else Sampling(temperature=0.0)
+    return replace(options, sampling=sampling, overrides=overrides)
+
+
+def _advice(model: Model, report: Report) -> str:
+    from edgespec.bench.report import advice
+
+    return advice(report.results, drafter=model.info.draft is not None)
+
+
+def _show(report: Report, advice: str, *, as_json: bool) -> None:
+    for line in report.all_notes():
+        note(line)
+    if as_json:
+        write_json({**report.as_json(), "advice": advice or None}, indent=2)
+        return
+    from edgespec.cli.bench_screen import drawn
+
+    write(drawn(report.short_tables()))
+    write(f"{report.verdict()}\n")
+    if advice:
+        write(f"{advice}\n")
+
+
+def _checked_report(name: str | None) -> Path | None:
+    if name is None:
+        return None
+    path = Path(name)
+    if path.is_dir():
+        raise BadInput(f"{name} is a folder; name a file for the report.")
+    if not path.parent.is_dir():
+        raise NotFound(f"There is no folder {path.parent} for the report; make it first.")
+    return path
+
+
+def _write_report(path: Path, report: Report) -> None:
+    try:
+        path.write_text(report.markdown(), encoding="utf-8")
+    except OSError as error:
+        raise EdgespecError(
+            f"The report {path} cannot be written: {error.strerror}. Name another file."
+        ) from error
+    say(f"wrote {path}")
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(name for part in (text or "").split(",") if (name := part.strip()))

@@ -1,0 +1,144 @@
+"""Arms on a tiny model: what they answer, and that plain is plain whoever's loop it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from bench_fakes import CHAT, TALK
+from tiny_models import TinyModels
+
+from edgespec.api import Model, load
+from edgespec.backends import SessionOptions
+from edgespec.bench.arms import Answered, Arm, Setup, open_arms, speculation, usual_arms
+from edgespec.bench.conversing import Margins
+from edgespec.bench.prompts import Prompt
+from edgespec.decoding.sampling import Sampling
+from edgespec.errors import BadInput
+from edgespec.options import AnswerOptions
+
+SETUP = Setup(
+    AnswerOptions(sampling=Sampling(temperature=0.0, seed=1)),
+    SessionOptions(512, threads=1, kv_type="f32", flash_attention="off"),
+)
+LONG = Prompt("long", "chat", ("the other model read every word " * 8, "and the first of the list"))
+
+
+@pytest.fixture(scope="module")
+def pair(tiny_models: TinyModels) -> Iterator[Model]:
+    pytest.importorskip("llama_cpp")
+    model = load(
+        target=str(tiny_models(layers=2)),
+        draft=str(tiny_models(layers=2, noise=0.03)),
+        threads=1,
+        context=512,
+        kv_type="f32",
+        flash_attention="off",
+    )
+    yield model
+    model.close()
+
+
+def _arms(model: Model, *names: str, setup: Setup = SETUP) -> list[Arm]:
+    arms, notes = open_arms(names, model, setup)
+    assert notes == []
+    return arms
+
+
+def _all(arm: Arm, prompt: Prompt, tokens: int = 40) -> list[Answered]:
+    return list(arm.answers(prompt, tokens, lambda: False))
+
+
+@pytest.mark.parametrize("prompt", [CHAT, TALK, LONG], ids=lambda prompt: prompt.id)
+def test_the_librarys_own_loop_says_what_none_says(pair: Model, prompt: Prompt) -> None:
+    none, plain_loop = _arms(pair, "none", "plain-loop", setup=replace(SETUP, system="Be brief."))
+    told, same = _all(none, prompt), _all(plain_loop, prompt)
+    assert [answer.ids for answer in told] == [answer.ids for answer in same]
+    assert [answer.text for answer in told] == [answer.text for answer in same]
+    assert all(answer.tokens == 40 for answer in told)
+
+
+def test_the_librarys_own_loop_starts_each_conversation_from_nothing(pair: Model) -> None:
+    (arm,) = _arms(pair, "plain-loop")
+    assert _all(arm, TALK)[1].ids == _all(arm, TALK)[1].ids
+
+
+def test_arms_with_guesses_say_what_none_says_and_guess(pair: Model) -> None:
+    none, *others = _arms(pair, "none", "ngram:4", "draft:3", "auto")
+    plain = _all(none, TALK)
+    for arm in others:
+        told = _all(arm, TALK)
+        assert [answer.ids for answer in told] == [answer.ids for answer in plain]
+        if arm.name == "draft:3":
+            assert all(answer.stats and answer.stats.accepted > 0 for answer in told)
+            assert 4 in dict(told[0].widths)
+
+
+def test_every_figure_of_a_local_answer_is_measured(pair: Model) -> None:
+    for arm in _arms(pair, "none", "plain-loop", "draft:3"):
+        (answer,) = _all(arm, CHAT)
+        assert answer.tokens_per_second
+        assert answer.first_token_s
+        assert answer.tokens_per_second > 0
+        assert len(answer.gaps_s) == (answer.stats.rounds - 1 if answer.stats else 39)
+
+
+def test_no_cache_outlives_a_conversation(pair: Model) -> None:
+    for arm in _arms(pair, "none", "draft:3"):
+        for _ in range(2):
+            (answer,) = _all(arm, LONG, 4)[:1]
+            assert answer.stats
+            assert answer.stats.reused_tokens == 0
+            assert answer.stats.prompt_tokens > 20
+
+
+def test_a_second_turn_reuses_the_first(pair: Model) -> None:
+    (arm,) = _arms(pair, "none")
+    _, second = _all(arm, TALK)
+    assert second.stats
+    assert second.stats.reused_tokens > 0
+
+
+@pytest.mark.parametrize("name", ["none", "plain-loop"])
+def test_an_answer_that_is_stopped_is_not_told(pair: Model, name: str) -> None:
+    (arm,) = _arms(pair, name)
+    asked = iter([False] * 3 + [True] * 9)
+    assert list(arm.answers(CHAT, 40, lambda: next(asked))) == []
+    assert len(_all(arm, CHAT)) == 1
+
+
+def test_the_librarys_own_loop_is_left_out_where_it_would_say_something_else(pair: Model) -> None:
+    warm = replace(SETUP, options=AnswerOptions(sampling=Sampling(temperature=0.7, seed=1)))
+    stops = replace(SETUP, options=replace(SETUP.options, stop=("x",)))
+    penalty = replace(SETUP, options=replace(SETUP.options, overrides={"repeat_penalty": 1.1}))
+    for setup in (warm, stops, penalty):
+        arms, (note,) = open_arms(("none", "plain-loop"), pair, setup)
+        assert [arm.name for arm in arms] == ["none"]
+        assert note.startswith("plain-loop is left out")
+
+
+def test_a_margin_is_that_of_the_two_best_scores(pair: Model) -> None:
+    (none,) = _arms(pair, "none")
+    first, second = _all(none, TALK)
+    assert first.ids
+    assert second.ids
+    margins = Margins(pair, "", SETUP.options)
+    there = margins.after(TALK, [(first.text, first.ids)], second.ids[:5])
+    assert there > 0
+    assert there == margins.after(TALK, [(first.text, first.ids)], second.ids[:5])
+    assert there != margins.after(TALK, [(first.text, first.ids)], second.ids[:6])
+    assert _all(none, TALK)[1].ids == second.ids
+
+
+def test_usual_arms_need_what_they_use(pair: Model) -> None:
+    names = usual_arms(pair)
+    assert names[0] == "none"
+    assert "draft:4" in names
+    open_arms(names, pair, SETUP)
+
+
+@pytest.mark.parametrize("name", ["draft:", "draft:x", "draft:0", "nonsense", "draft:4000"])
+def test_an_arm_that_there_is_not_is_turned_down(name: str) -> None:
+    with pytest.raises(BadInput):
+        speculation(name)
