@@ -1,0 +1,261 @@
+"""Another program that answers over HTTP: llama-server, LM Studio, Ollama, mlx_lm.server, vLLM.
+
+What its prompt cache would save is kept out where the program allows it (llama-server, vLLM);
+with the others the time to the first token of a prompt that was asked before is flattered, the
+decode speed is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+
+import httpx2
+
+from edgespec.bench.dialects import (
+    LLAMA_SERVER,
+    OLLAMA,
+    OTHER,
+    VLLM,
+    Dialect,
+    Piece,
+    Question,
+    complaint,
+    parsed,
+)
+from edgespec.errors import BadInput, EdgespecError, NetworkError, NoAccess
+from edgespec.models.shown import shown
+from edgespec.text.template import Message
+
+_CONNECT_S = 5.0
+_KNOWN = "llama-server, LM Studio, Ollama, mlx_lm.server or vLLM"
+
+
+@dataclass(frozen=True, slots=True)
+class PeerAnswer:
+    """One answer and its figures; None is what cannot be told.
+
+    tokens: as the program counts them, else pieces of text that came. tokens_per_second: behind
+    the first token, by the program's own clock where it tells, else by ours.
+    """
+
+    text: str
+    tokens: int
+    seconds_to_first_token: float
+    tokens_per_second: float | None
+    prompt_tokens: int | None = None
+
+
+class Peer:
+    """A program at `url`; what kind it is shows in what it answers to.
+
+    model: needed where the program offers several. label: a name of one's own. timeout_s: how
+    long it may be silent, prompt included.
+    Raises: BadInput, NetworkError, NoAccess, EdgespecError.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        model: str | None = None,
+        label: str | None = None,
+        timeout_s: float = 600.0,
+    ) -> None:
+        address = _address(url)
+        self._where = shown(address.netloc, 100)
+        self._timeout_s = timeout_s
+        # no connection is kept, so there is none to close; and no proxy stands in between
+        self._client = httpx2.Client(
+            base_url=address,
+            timeout=httpx2.Timeout(timeout_s, connect=_CONNECT_S),
+            limits=httpx2.Limits(max_keepalive_connections=0),
+            headers={"Accept-Encoding": "identity"},
+            trust_env=False,
+        )
+        self._dialect, self._model = self._recognised(model)
+        self.name = shown(label) if label else f"{self._dialect.kind}@{self._where}"
+
+    @property
+    def kind(self) -> str:
+        """llama-server, ollama, vllm, or openai for any other."""
+        return self._dialect.kind
+
+    def answer(
+        self,
+        messages: Sequence[Message],
+        max_tokens: int,
+        seed: int = 1,
+        temperature: float = 0.0,
+    ) -> PeerAnswer:
+        """Raises: NetworkError, NoAccess, EdgespecError; each names the program."""
+        question = Question(self._model, messages, max_tokens, seed, temperature)
+        told = _Told()
+        with self._asked("POST", self._dialect.path, self._dialect.body(question)) as response:
+            self._check(response)
+            for line in _lines(response, self._dialect.events):
+                told.take(self._piece(line))
+        return told.answer(self._where)
+
+    def _piece(self, line: str) -> Piece:
+        try:
+            return self._dialect.piece(line)
+        except EdgespecError as error:
+            raise EdgespecError(f"{self._where} {error}; look at its log.") from error
+
+    # --- which program it is -------------------------------------------------------------------
+
+    def _recognised(self, model: str | None) -> tuple[Dialect, str | None]:
+        """The kind of program and the model to ask it for; asks no more than it needs to."""
+        if "default_generation_settings" in self._told("/props"):
+            return LLAMA_SERVER, model
+        if "version" in self._told("/api/version"):
+            return OLLAMA, model or self._only("/api/ps") or self._only("/api/tags", True)
+        offered = self._told("/v1/models").get("data")
+        if not isinstance(offered, list):
+            raise EdgespecError(
+                f"{self._where} is no program that edgespec knows; give the address of {_KNOWN}."
+            )
+        owners = [entry.get("owned_by") for entry in offered if isinstance(entry, dict)]
+        dialect = VLLM if "vllm" in owners else OTHER
+        return dialect, model or self._one_of([_named(entry) for entry in offered])
+
+    def _told(self, path: str) -> dict[str, object]:
+        """What the program says at `path`; nothing where there is no such path."""
+        with self._asked("GET", path) as response:
+            if response.status_code in (401, 403) or response.is_server_error:
+                self._check(response)
+            try:
+                answer = parsed(response.read()) if response.is_success else None
+            except ValueError:
+                answer = None  # a page for people, say
+        return answer if isinstance(answer, dict) else {}
+
+    def _only(self, path: str, must: bool = False) -> str | None:
+        """The model in a list of Ollama's, if it is one alone."""
+        listed = self._told(path).get("models")
+        names = [_named(entry) for entry in listed] if isinstance(listed, list) else []
+        return self._one_of(names) if must or len(names) == 1 else None
+
+    def _one_of(self, names: list[str]) -> str:
+        if len(names) == 1:
+            return names[0]
+        if not names:
+            raise BadInput(f"{self._where} offers no model; load one there.")
+        listed = ", ".join(shown(name, 60) for name in names[:10])
+        raise BadInput(f"{self._where} offers {len(names)} models, name one: {listed}.")
+
+    # --- what can go wrong ---------------------------------------------------------------------
+
+    @contextmanager
+    def _asked(
+        self, method: str, path: str, body: dict[str, object] | None = None
+    ) -> Iterator[httpx2.Response]:
+        try:
+            with self._client.stream(method, path, json=body) as response:
+                yield response
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise NetworkError(
+                f"{self._where} cannot be reached ({_reason(error)}); start the program there or"
+                " correct its address."
+            ) from error
+        except httpx2.TimeoutException as error:
+            raise NetworkError(
+                f"{self._where} was silent for {self._timeout_s:g} s; look at its log and run this"
+                " again."
+            ) from error
+        except httpx2.SSEError as error:
+            raise EdgespecError(
+                f"{self._where} sent no stream of text ({_reason(error)}); look at its log."
+            ) from error
+        except httpx2.HTTPError as error:
+            raise NetworkError(
+                f"{self._where} broke off ({_reason(error)}); look at its log and run this again."
+            ) from error
+
+    def _check(self, response: httpx2.Response) -> None:
+        """Raises: NoAccess, EdgespecError for a status that is no success."""
+        if response.is_success:
+            return
+        status = f"status {response.status_code}"
+        try:
+            why = complaint(parsed(response.read()))
+        except ValueError:
+            why = ""
+        said = f"{status}: {why}" if why else status
+        if response.status_code in (401, 403):
+            raise NoAccess(f"{self._where} asks for a key ({said}); start it without one.")
+        if response.is_server_error:
+            raise EdgespecError(
+                f"{self._where} failed ({said}); wait until it is ready, or look at its log."
+            )
+        raise EdgespecError(
+            f"{self._where} turns the question down ({said}); check the address and the model."
+        )
+
+
+class _Told:
+    """One answer, as its pieces come."""
+
+    def __init__(self) -> None:
+        self._started_s = perf_counter()
+        self._at_s: list[float] = []
+        self._text: list[str] = []
+        self._tokens: int | None = None
+        self._prompt_tokens: int | None = None
+        self._decode_s: float | None = None
+        self._ended = False
+
+    def take(self, piece: Piece) -> None:
+        if piece.text:
+            self._at_s.append(perf_counter())
+            self._text.append(piece.text)
+        self._tokens = piece.tokens or self._tokens
+        self._prompt_tokens = piece.prompt_tokens or self._prompt_tokens
+        self._decode_s = piece.decode_s or self._decode_s
+        self._ended = self._ended or piece.ended
+
+    def answer(self, where: str) -> PeerAnswer:
+        """Raises: NetworkError for an answer that is cut, EdgespecError for one that is empty."""
+        if not self._ended:
+            raise NetworkError(
+                f"{where} broke off before its answer ended; look at its log and run this again."
+            )
+        if not self._at_s:
+            raise EdgespecError(f"{where} answered with no text; check its model and template.")
+        tokens = self._tokens or len(self._at_s)
+        decode_s = self._decode_s or self._at_s[-1] - self._at_s[0]
+        return PeerAnswer(
+            "".join(self._text),
+            tokens,
+            self._at_s[0] - self._started_s,
+            # the first token comes with the prompt: the clocks start behind it
+            (tokens - 1) / decode_s if tokens > 1 and decode_s > 0 else None,
+            self._prompt_tokens,
+        )
+
+
+def _lines(response: httpx2.Response, events: bool) -> Iterator[str]:
+    lines = (e.data for e in httpx2.EventSource(response)) if events else response.iter_lines()
+    return (line for line in lines if line.strip())
+
+
+def _address(url: str) -> httpx2.URL:
+    try:
+        address = httpx2.URL(url if "://" in url else f"http://{url}")
+    except httpx2.InvalidURL as error:
+        raise BadInput(f"'{shown(url, 100)}' is no address ({_reason(error)}).") from error
+    if address.scheme not in ("http", "https") or not address.host:
+        raise BadInput(f"'{shown(url, 100)}' is no address; write http://localhost:8080.")
+    return address.copy_with(path=address.path.rstrip("/").removesuffix("/v1"))
+
+
+def _named(entry: object) -> str:
+    found = entry if isinstance(entry, dict) else {}
+    return str(found.get("id") or found.get("name") or "")
+
+
+def _reason(error: Exception) -> str:
+    return shown(str(error) or type(error).__name__, 160)

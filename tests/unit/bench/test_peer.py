@@ -1,0 +1,352 @@
+"""Another program, asked over real HTTP."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from fake_peer import (
+    EVENTS,
+    PROPS,
+    Canned,
+    FakePeer,
+    as_events,
+    as_json,
+    as_lines,
+    delta,
+    ending,
+    llama_server,
+    ollama,
+    other,
+    serving,
+)
+
+from edgespec.bench.peer import Peer, PeerAnswer
+from edgespec.errors import BadInput, EdgespecError, NetworkError, NoAccess
+from edgespec.text.template import Message
+
+HI = [Message("system", "Be brief."), Message("user", "Hi")]
+
+Serve = Callable[[dict[str, Canned]], FakePeer]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    with ExitStack() as stack:
+        yield lambda routes: stack.enter_context(serving(routes))
+
+
+def asked(fake: FakePeer) -> PeerAnswer:
+    return Peer(fake.url).answer(HI, 16)
+
+
+def fault(fake: FakePeer, kind: type[EdgespecError]) -> str:
+    with pytest.raises(EdgespecError) as caught:
+        asked(fake)
+    assert type(caught.value) is kind
+    message = str(caught.value)
+    assert message.isprintable()
+    assert message.startswith(fake.url.removeprefix("http://"))
+    return message
+
+
+# --- which program it is -----------------------------------------------------------------------
+
+
+def test_llama_server_is_known_by_its_properties_alone(serve: Serve) -> None:
+    fake = serve(llama_server())
+    peer = Peer(fake.url)
+    assert peer.kind == "llama-server"
+    assert peer.name == f"llama-server@{fake.url.removeprefix('http://')}"
+    assert fake.asked == ["/props"]
+
+
+def test_ollama_is_asked_for_its_loaded_model_and_no_more(serve: Serve) -> None:
+    fake = serve(ollama(as_lines({"message": {"content": "Hi"}, "done": True})))
+    peer = Peer(fake.url)
+    peer.answer(HI, 16)
+    assert peer.kind == "ollama"
+    assert fake.asked == ["/props", "/api/version", "/api/ps", "/api/chat"]
+    assert fake.bodies[0]["model"] == "llama3"
+
+
+def test_a_named_model_of_ollama_is_not_looked_for(serve: Serve) -> None:
+    fake = serve(ollama(as_lines({"message": {"content": "Hi"}, "done": True})))
+    Peer(fake.url, model="qwen3").answer(HI, 16)
+    assert fake.asked == ["/props", "/api/version", "/api/chat"]
+    assert fake.bodies[0]["model"] == "qwen3"
+
+
+@pytest.mark.parametrize("loaded", [(), ("a", "b")])
+def test_ollama_without_one_loaded_model_must_be_told_which(
+    serve: Serve, loaded: tuple[str, ...]
+) -> None:
+    with pytest.raises(BadInput, match=r"offers 2 models, name one: llama3, qwen3\.$"):
+        Peer(serve(ollama(as_lines(), loaded)).url)
+
+
+def test_a_server_with_one_model_is_asked_for_that(serve: Serve) -> None:
+    fake = serve(other("qwen"))
+    peer = Peer(fake.url)
+    peer.answer(HI, 16)
+    assert (peer.kind, fake.bodies[0]["model"]) == ("openai", "qwen")
+
+
+def test_a_server_that_says_200_to_everything_is_not_taken_for_another(serve: Serve) -> None:
+    nothing = as_json({"error": "Unexpected endpoint or method."})
+    fake = serve({"/props": nothing, "/api/version": nothing} | other("qwen"))
+    assert Peer(fake.url).kind == "openai"
+
+
+@pytest.mark.parametrize(
+    ("models", "complaint"),
+    [((), "offers no model; load one"), (("a", "b"), "offers 2 models, name one: a, b")],
+)
+def test_a_server_with_no_or_several_models_says_so(
+    serve: Serve, models: tuple[str, ...], complaint: str
+) -> None:
+    with pytest.raises(BadInput, match=complaint):
+        Peer(serve(other(*models)).url)
+
+
+def test_a_label_takes_the_place_of_kind_and_address(serve: Serve) -> None:
+    assert Peer(serve(llama_server()).url, label="draft:3\x1b[2J").name == "draft:3\\x1b[2J"
+
+
+# --- what is asked -----------------------------------------------------------------------------
+
+
+def test_the_question_is_greedy_streamed_and_keeps_the_prompt_cache_out(serve: Serve) -> None:
+    fake = serve(llama_server())
+    asked(fake)
+    assert fake.bodies == [
+        {
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "Hi"},
+            ],
+            "max_tokens": 16,
+            "seed": 1,
+            "temperature": 0.0,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "cache_prompt": False,
+            "repeat_penalty": 1.0,
+        }
+    ]
+
+
+def test_ollama_gets_its_settings_as_options(serve: Serve) -> None:
+    fake = serve(ollama(as_lines({"message": {"content": "Hi"}, "done": True})))
+    Peer(fake.url).answer(HI, 16, seed=7, temperature=0.5)
+    assert fake.bodies[0]["options"] == {
+        "num_predict": 16,
+        "seed": 7,
+        "temperature": 0.5,
+        "repeat_penalty": 1.0,
+    }
+
+
+def test_no_two_questions_to_vllm_share_a_prefix_cache(serve: Serve) -> None:
+    fake = serve(other("qwen", owner="vllm"))
+    peer = Peer(fake.url)
+    peer.answer(HI, 16)
+    peer.answer(HI, 16)
+    salts = [body["cache_salt"] for body in fake.bodies]
+    assert len(set(salts)) == 2
+    assert all(salts)
+
+
+@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
+def test_an_address_may_be_given_as_programs_print_it(serve: Serve, end: str) -> None:
+    fake = serve(llama_server())
+    assert Peer(fake.url + end).answer(HI, 16).text == "Hello"
+    assert Peer(fake.url.removeprefix("http://") + end).kind == "llama-server"
+
+
+def test_a_proxy_of_the_environment_does_not_stand_in_between(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert asked(serve(llama_server())).text == "Hello"
+
+
+# --- figures -----------------------------------------------------------------------------------
+
+
+def test_the_clock_of_llama_server_is_believed_and_starts_behind_the_first_token(
+    serve: Serve,
+) -> None:
+    timings = {"predicted_n": 101, "predicted_ms": 2000.0, "prompt_n": 9, "prompt_ms": 50.0}
+    usage = {"prompt_tokens": 12, "completion_tokens": 101}
+    end = {"choices": [], "usage": usage, "timings": timings}
+    answer = asked(serve(llama_server(as_events(delta("Hel"), delta("lo"), ending(), end))))
+    assert (answer.text, answer.tokens, answer.prompt_tokens) == ("Hello", 101, 12)
+    assert answer.tokens_per_second == pytest.approx(50.0)
+    assert answer.seconds_to_first_token > 0
+
+
+def test_the_clock_of_ollama_is_believed_and_starts_behind_the_first_token(serve: Serve) -> None:
+    lines = [
+        {"message": {"content": "", "thinking": "Hm. "}, "done": False},
+        {"message": {"content": "Hi"}, "done": False},
+        {
+            "message": {"content": ""},
+            "done": True,
+            "eval_count": 21,
+            "eval_duration": 4_000_000_000,
+            "prompt_eval_count": 12,
+        },
+    ]
+    answer = asked(serve(ollama(as_lines(*lines))))
+    assert (answer.text, answer.tokens, answer.prompt_tokens) == ("Hm. Hi", 21, 12)
+    assert answer.tokens_per_second == pytest.approx(5.0)
+
+
+def test_without_a_clock_of_its_own_tokens_are_those_of_the_usage(serve: Serve) -> None:
+    usage = {"usage": {"prompt_tokens": 12, "completion_tokens": 40}, "choices": []}
+    chunks = as_events(delta("Hel"), delta("lo"), ending(), usage)
+    answer = asked(serve(other("qwen", answer=chunks)))
+    assert answer.tokens == 40
+    assert answer.tokens_per_second is not None
+
+
+def test_without_any_figures_tokens_are_the_pieces_that_came(serve: Serve) -> None:
+    answer = asked(serve(other("qwen")))
+    assert (answer.tokens, answer.prompt_tokens) == (2, None)
+
+
+def test_one_token_has_no_speed(serve: Serve) -> None:
+    timings = {"predicted_n": 1, "predicted_ms": 0.001}
+    answer = asked(serve(llama_server(as_events(delta("Hi"), ending(timings=timings)))))
+    assert (answer.tokens, answer.tokens_per_second) == (1, None)
+
+
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
+def test_what_a_model_thinks_belongs_to_its_answer(serve: Serve, key: str) -> None:
+    answer = asked(serve(llama_server(as_events(delta("Hm. ", key), delta("Hi"), ending()))))
+    assert (answer.text, answer.tokens) == ("Hm. Hi", 2)
+
+
+@pytest.mark.parametrize(
+    "timings",
+    [
+        {"predicted_n": "many", "predicted_ms": "long"},
+        {"predicted_n": -3, "predicted_ms": float("nan")},
+        {"predicted_n": 2.5, "predicted_ms": float("inf")},
+        {"predicted_n": None, "predicted_ms": -1},
+        [],
+    ],
+)
+def test_figures_that_cannot_be_are_measured_here_instead(serve: Serve, timings: object) -> None:
+    chunks = as_events(delta("Hel"), delta("lo"), ending(timings=timings))
+    answer = asked(serve(llama_server(chunks)))
+    assert answer.tokens == 2
+    assert answer.tokens_per_second is None or answer.tokens_per_second > 0
+
+
+def test_signs_of_life_between_pieces_are_not_text(serve: Serve) -> None:
+    body = b': keepalive 1/2\n\ndata: {"choices": []}\n\n' + as_events(delta("Hi"), ending()).body
+    answer = asked(serve(llama_server(Canned(body, kind=EVENTS))))
+    assert (answer.text, answer.tokens) == ("Hi", 1)
+
+
+# --- faults ------------------------------------------------------------------------------------
+
+
+def test_nobody_at_the_address_is_a_network_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(NetworkError, match=r"cannot be reached .*; start the program there or"):
+        Peer(f"http://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize(
+    "url", ["", "ftp://localhost", "http://", "http:///v1", "http://localhost:x", "http://a\nb"]
+)
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(BadInput, match="is no address") as caught:
+        Peer(url)
+    assert str(caught.value).isprintable()
+
+
+def test_a_key_that_is_missing_from_the_start_is_no_access(serve: Serve) -> None:
+    locked = as_json({"error": {"message": "Invalid API Key"}}, 401)
+    message = fault(serve({"/props": locked}), NoAccess)
+    assert "asks for a key (status 401: Invalid API Key); start it without one" in message
+
+
+def test_a_server_that_still_loads_says_so(serve: Serve) -> None:
+    loading = as_json({"error": {"message": "Loading model"}}, 503)
+    message = fault(serve({"/props": loading}), EdgespecError)
+    assert "failed (status 503: Loading model); wait until it is ready" in message
+
+
+@pytest.mark.parametrize(
+    "routes",
+    [
+        {},
+        {"/v1/models": Canned(b"<html>", kind="text/html")},
+        {"/props": Canned(b"\xff\xfe"), "/v1/models": as_json(["a"])},
+        {"/props": Canned(b"[" * 100_000), "/v1/models": as_json({"data": "a"})},
+        {"/props": Canned(status=302), "/v1/models": Canned(status=405)},
+    ],
+)
+def test_a_program_of_another_kind_is_refused(serve: Serve, routes: dict[str, Canned]) -> None:
+    assert "is no program that edgespec knows; give the" in fault(serve(routes), EdgespecError)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "complaint"),
+    [
+        (as_json({"error": "no"}, 403), NoAccess, "asks for a key (status 403: no)"),
+        (as_json({"error": "model not found"}, 404), EdgespecError, "(status 404: model not f"),
+        (as_json({"error": {"message": "too long"}}, 400), EdgespecError, "(status 400: too l"),
+        (Canned(b"<html>", 500, "text/html"), EdgespecError, "failed (status 500); wait"),
+        (Canned(b"", 204, EVENTS), NetworkError, "broke off before its answer ended"),
+        (as_json({"choices": []}), EdgespecError, "sent no stream of text"),
+        (Canned(b"data: {oops\n\n", kind=EVENTS), EdgespecError, "a line that is not JSON ({oops"),
+        (as_events("x" * 2_000_000), EdgespecError, "sent no stream of text"),
+        (as_events({"error": {"message": "GPU\x1b[2J"}}), EdgespecError, "reports a fault (GPU\\x"),
+        (as_events(delta("Hi"), done=False), NetworkError, "broke off before its answer ended"),
+        (as_events(delta("Hi"), done=False, whole=False), NetworkError, "broke off ("),
+        (as_events(ending()), EdgespecError, "answered with no text"),
+        (as_events({"choices": {}}, {"choices": [7]}, 7), EdgespecError, "answered with no text"),
+    ],
+)
+def test_an_answer_that_fails_is_one_clear_line(
+    serve: Serve, answer: Canned, kind: type[EdgespecError], complaint: str
+) -> None:
+    assert complaint in fault(serve(llama_server(answer)), kind)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "complaint"),
+    [
+        (as_json({"error": "model 'llama3' not found"}, 404), EdgespecError, "'llama3' not found"),
+        (as_lines({"error": "out of memory"}), EdgespecError, "reports a fault (out of memory)"),
+        (as_lines({"message": {"content": "Hi"}}), NetworkError, "broke off before its answer"),
+        (as_lines({"message": {"content": "Hi"}}, whole=False), NetworkError, "broke off ("),
+        (as_lines({"done": True, "eval_count": 1}), EdgespecError, "answered with no text"),
+    ],
+)
+def test_an_answer_of_ollama_that_fails_is_one_clear_line(
+    serve: Serve, answer: Canned, kind: type[EdgespecError], complaint: str
+) -> None:
+    assert complaint in fault(serve(ollama(answer)), kind)
+
+
+def test_a_program_that_is_silent_for_too_long_is_given_up(serve: Serve) -> None:
+    fake = serve({"/props": PROPS, "/v1/chat/completions": Canned(silent=True)})
+    with pytest.raises(NetworkError, match=r"was silent for 0\.2 s; look at its log"):
+        Peer(fake.url, timeout_s=0.2).answer(HI, 16)
+
+
+def test_a_password_in_an_address_is_not_shown(serve: Serve) -> None:
+    fake = serve({})
+    with pytest.raises(EdgespecError) as caught:
+        Peer(fake.url.replace("http://", "http://me:secret@"))
+    assert "secret" not in str(caught.value)
