@@ -1,0 +1,102 @@
+"""Conversations that somebody kept: what was really asked here, with the answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from edgespec.conversation import ROLES
+from edgespec.errors import BadInput, EdgespecError, NotFound
+from edgespec.models.shown import shown
+from edgespec.text.template import Message
+
+_MOST_BYTES = 64 * 2**20
+_FORM = 'give a list of {"role": ..., "content": ...}, or objects with such "messages"'
+
+
+class Conversations(Protocol):
+    """Where conversations come from: a file, or whatever keeps them."""
+
+    def conversations(self) -> Iterable[Sequence[Message]]: ...
+
+
+class ConversationFile:
+    """A file of conversations as JSON: one list of messages, objects with `messages`, or a line
+    for each such object."""
+
+    def __init__(self, path: Path, content: Sequence[Any]) -> None:
+        self._path, self._content = path, content
+
+    @classmethod
+    def open(cls, path: Path) -> ConversationFile | None:
+        """None where the file holds something else, such as prompts.
+
+        Raises: NotFound, BadInput, EdgespecError.
+        """
+        content = _parsed(_text(path))
+        return None if content is None else cls(path, content)
+
+    def conversations(self) -> list[list[Message]]:
+        """Raises: BadInput for what is no conversation."""
+        content = self._content
+        if content and all(isinstance(item, dict) and "role" in item for item in content):
+            content = [{"messages": content}]
+        return [self._conversation(item, number) for number, item in enumerate(content, 1)]
+
+    def _conversation(self, item: Any, number: int) -> list[Message]:
+        messages = item.get("messages") if isinstance(item, dict) else item
+        if not isinstance(messages, list):
+            raise self._fault(number, "is none")
+        for message in messages:
+            if not isinstance(message, dict) or message.get("role") not in ROLES:
+                raise self._fault(number, f"has a turn of none of the roles {', '.join(ROLES)}")
+            if not isinstance(message.get("content"), str):
+                raise self._fault(number, "has a turn whose content is no text")
+            try:
+                message["content"].encode()
+            except UnicodeEncodeError:
+                raise self._fault(number, "has a turn that is no valid Unicode") from None
+        return [Message(message["role"], message["content"]) for message in messages]
+
+    def _fault(self, number: int, fault: str) -> BadInput:
+        return BadInput(f"{shown(self._path)}: conversation {number} {fault}; {_FORM}.")
+
+
+def _text(path: Path) -> str:
+    name = shown(path)
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise NotFound(f"There is no file {name}; give prompts or conversations.") from None
+    except IsADirectoryError:
+        raise BadInput(f"{name} is a folder; give a file of prompts or conversations.") from None
+    except OSError as error:
+        raise EdgespecError(f"{name} cannot be read ({error.strerror}); check it.") from error
+    if len(data) > _MOST_BYTES:
+        raise BadInput(f"{name} is larger than {_MOST_BYTES // 2**20} MiB; give a part of it.")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{name} is not UTF-8; save it as UTF-8.") from error
+
+
+def _parsed(text: str) -> list[Any] | None:
+    """The conversations in a text, not checked; None where it holds none."""
+    whole = _json(text)
+    if isinstance(whole, list):
+        return whole
+    if isinstance(whole, dict):
+        return [whole] if "messages" in whole else None
+    lines = [_json(line) for line in text.splitlines() if line.strip()]
+    first = lines[0] if lines else None
+    return lines if isinstance(first, dict) and "messages" in first else None
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

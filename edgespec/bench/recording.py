@@ -1,0 +1,115 @@
+"""How answers come to be recorded: said plainly by the target, or taken from a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+
+from edgespec.api import Model
+from edgespec.backends import SessionOptions
+from edgespec.bench.conversing import Conversation
+from edgespec.bench.prompts import Prompt
+from edgespec.bench.recorded import Recorded, score
+from edgespec.bench.replay import DraftCost
+from edgespec.conversation import PromptEncoder
+from edgespec.decoding.events import Round
+from edgespec.decoding.loop import speculate
+from edgespec.decoding.request import Request
+from edgespec.decoding.sampling import Sampling
+from edgespec.decoding.session import Session
+from edgespec.models.compat import check_vocabularies
+from edgespec.models.split import read_model
+from edgespec.options import AnswerOptions, LoadOptions
+from edgespec.proposers.nothing import Nothing
+from edgespec.text.detokenize import Detokenizer
+from edgespec.text.template import Message
+
+_READ_TOKENS = 256  # of a text whose reading is timed
+
+
+def record(model: Model, prompt: Prompt, max_tokens: int, system: str = "") -> Iterator[Recorded]:
+    """One plain, greedy answer for each turn of a prompt.
+
+    Raises: BadInput for a prompt that does not fit.
+    """
+    tokenizer = model.loaded.models[0].tokenizer
+    conversation = Conversation(tokenizer, system, AnswerOptions())
+    for turn, said in enumerate(prompt.turns, 1):
+        asked = conversation.asked(said)
+        request = Request(asked, Sampling(0.0, seed=0), max_tokens, tokenizer.end_tokens)
+        ids = [
+            token.token
+            for event in speculate(model.loaded.target.session, request, Nothing())
+            if isinstance(event, Round)
+            for token in event.tokens
+        ]
+        name = prompt.id if len(prompt.turns) == 1 else f"{prompt.id}/{turn}"
+        yield Recorded(name, prompt.category, asked, np.array(ids, np.int32))
+        detokenizer = Detokenizer(tokenizer)
+        text = "".join([*map(detokenizer.feed, ids), detokenizer.flush()])
+        conversation.replied(text, ids)
+
+
+def from_conversations(
+    model: Model, conversations: Iterable[Sequence[Message]], most: int
+) -> list[Recorded]:
+    """The first `most` answers of these conversations, as the model's template writes them.
+
+    An answer is cut where the context ends; one whose prompt does not fit is left out.
+    """
+    tokenizer, context = model.loaded.models[0].tokenizer, model.info.context
+    encoder, records = PromptEncoder(tokenizer), list[Recorded]()
+    for number, messages in enumerate(conversations, 1):
+        for place, message in enumerate(messages):
+            if message.role != "assistant" or not place:
+                continue
+            if len(records) == most:
+                return records
+            prompt = encoder.encode(messages[:place], {})
+            reply = tokenizer.encode(message.content, special=False)[: context - len(prompt)]
+            if len(prompt) < context and reply:
+                name, ids = f"{number}/{place}", np.array(reply, np.int32)
+                records.append(Recorded(name, "conversation", prompt, ids))
+    return records
+
+
+class Drafter:
+    """The draft model of a loaded pair, in a session of its own.
+
+    vocab: ids that it shares with the target.
+    """
+
+    def __init__(self, model: Model, options: LoadOptions) -> None:
+        pair, drafter = model.loaded.pair, model.loaded.drafter
+        assert pair.draft is not None
+        assert drafter is not None
+        header = read_model(pair.draft)
+        context = min(model.info.context, header.context_length or model.info.context)
+        settings = SessionOptions(
+            context, options.threads, flash_attention=options.flash_attention, lazy=True
+        )
+        self._session: Session = model.loaded.models[1].session(settings)
+        self._guess_s = drafter.guess_s
+        self._vocab = check_vocabularies(model.loaded.header, header).shared
+
+    def guessed(self, record: Recorded) -> Recorded:
+        """The answer with this draft model's guesses."""
+        tokens, start = np.concatenate([record.prompt, record.reply]), len(record.prompt)
+        guesses, confidences = score(self._session, self._vocab, tokens, start)
+        return replace(record, guesses=guesses, confidences=confidences)
+
+    def cost(self, records: Sequence[Recorded]) -> DraftCost:
+        """What a guess costs here, and reading a token of these answers."""
+        room = min(_READ_TOKENS, self._session.caps.context // 2)
+        text = np.concatenate([[*r.prompt, *r.reply] for r in records]).astype(np.int32)[:room]
+        best = float("inf")
+        for _ in range(2):
+            self._session.reset()
+            started = perf_counter()
+            for _ in self._session.prefill(text):
+                pass
+            best = min(best, perf_counter() - started)
+        return DraftCost(self._guess_s, best / len(text))

@@ -1,0 +1,164 @@
+"""Which way of guessing takes the least time on given answers, from one plain run of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgespec.api import Model
+from edgespec.bench.explore import (
+    LENGTHS,
+    Explored,
+    explore,
+    total_seconds,
+)
+from edgespec.bench.recorded import Recorded
+from edgespec.bench.recording import Drafter
+from edgespec.bench.replay import Arm, AutoArm, Cost, DraftCost, FixedArm
+from edgespec.errors import OutOfMemory
+from edgespec.options import LoadOptions
+
+WORTH = 1.03  # times faster that a draft model, or a fixed length, must be than what is simpler
+_PROPOSERS = {("ngram",): "ngram", ("draft",): "draft", ("ngram", "draft"): "auto"}
+_BOUND = "foresight both"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way of guessing and the seconds that all answers take with it.
+
+    draft: a model file; None = no draft model. draft_tokens: None = what pays.
+    """
+
+    draft: Path | None
+    proposer: str
+    draft_tokens: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """The best way with one draft model, or without any. cost: None without one.
+
+    bound_seconds: with perfect foresight.
+    """
+
+    best: Way
+    bound_seconds: float
+    cost: DraftCost | None = None
+
+    @property
+    def draft(self) -> Path | None:
+        return self.best.draft
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What was compared on how many answers and tokens, and what to use."""
+
+    answers: int
+    tokens: int
+    plain: Way
+    candidates: tuple[Candidate, ...]
+    best: Way
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What tuning needs of the world.
+
+    opened: loads the target with a draft model or without; answers: has it make the recorded
+    answers. tell: gets one line for each step; note: what the user should know.
+    """
+
+    opened: Callable[[Path | None], Model]
+    answers: Callable[[Model], list[Recorded]]
+    options: LoadOptions
+    tell: Callable[[str], None]
+    note: Callable[[str], None]
+
+
+def tuned(workshop: Workshop, drafts: Sequence[Path]) -> Tuned:
+    """Compare plain decoding, an n-gram alone and each of these draft models, one at a time.
+
+    One that does not fit into memory is left out with a note. Raises: what loading raises.
+    """
+    records: list[Recorded] = []
+    cost: Cost | None = None
+    candidates: list[Candidate] = []
+    for draft in [*drafts, None]:
+        if draft is None and cost is not None:
+            break  # the target alone is needed only where no draft model could be loaded
+        try:
+            model = workshop.opened(draft)
+        except OutOfMemory as error:
+            if draft is None:
+                raise
+            workshop.note(f"left out: {error}")
+            continue
+        with model:
+            if cost is None:
+                cost, records = model.loaded.target.cost.seconds, workshop.answers(model)
+                candidates.append(without_model(records, cost))
+            if draft is not None:
+                workshop.tell(f"asking {draft.name} for its guesses on {len(records)} answers")
+                drafter = Drafter(model, workshop.options)
+                guessed = [drafter.guessed(record) for record in records]
+                candidates.append(with_model(guessed, cost, drafter.cost(records), draft))
+    assert cost is not None
+    plain, tokens = plainly(records, cost), sum(len(record.reply) for record in records)
+    return Tuned(len(records), tokens, plain, tuple(candidates), chosen(plain, candidates))
+
+
+def without_model(records: Sequence[Recorded], cost: Cost) -> Candidate:
+    """The best way with an n-gram alone."""
+    tried: list[Arm] = [AutoArm(("ngram",)), *(FixedArm(("ngram",), n) for n in LENGTHS)]
+    explored = explore(records, cost, None, tried)
+    return Candidate(_best(explored, tried, None), total_seconds(explored)["foresight ngram"])
+
+
+def with_model(
+    records: Sequence[Recorded], cost: Cost, drafter: DraftCost, draft: Path
+) -> Candidate:
+    """The best way with this draft model. records: with its guesses."""
+    kinds = ("ngram", "draft"), ("draft",)
+    tried: list[Arm] = [AutoArm(kind) for kind in kinds]
+    tried += [FixedArm(kind, n) for kind in kinds for n in LENGTHS]
+    explored = explore(records, cost, drafter, tried)
+    bound_s = total_seconds(explored)[_BOUND]
+    return Candidate(_best(explored, tried, draft), bound_s, drafter)
+
+
+def plainly(records: Sequence[Recorded], cost: Cost) -> Way:
+    """Without guesses."""
+    return Way(None, "none", None, sum(len(record.reply) - 1 for record in records) * cost(1))
+
+
+def chosen(plain: Way, candidates: Sequence[Candidate]) -> Way:
+    """The fastest way; `candidates` go from the simplest on, and more has to be worth it."""
+    best, *others = (candidate.best for candidate in candidates)
+    for way in (plain, *others):
+        if way.seconds * WORTH < best.seconds:
+            best = way
+    return best
+
+
+def _best(explored: Sequence[Explored], tried: Sequence[Arm], draft: Path | None) -> Way:
+    """The first way, unless another is faster by enough to give up that it adapts."""
+    total = total_seconds(explored)
+    best, *others = _ways(tried, total, draft)
+    for way in others:
+        needed = WORTH if best.draft_tokens is None and way.draft_tokens is not None else 1.0
+        if way.seconds * needed < best.seconds:
+            best = way
+    return best
+
+
+def _ways(tried: Sequence[Arm], total: dict[str, float], draft: Path | None) -> Iterator[Way]:
+    for arm in tried:
+        match arm:
+            case AutoArm(sources):
+                yield Way(draft, _PROPOSERS[sources], None, total[arm.name])
+            case FixedArm(sources, guesses):
+                yield Way(draft, _PROPOSERS[sources], guesses, total[arm.name])

@@ -1,0 +1,158 @@
+"""Which way of guessing was found best for a target on this machine.
+
+One small JSON file a target, named by its fingerprint, in the user's data folder. A file that
+cannot be read counts as none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from edgespec.errors import EdgespecError
+from edgespec.models.identity import fingerprint
+from edgespec.models.installed import data_dir
+from edgespec.models.pairs import Pair, resolve
+from edgespec.models.shown import shown
+from edgespec.models.store import write_atomically
+
+PROPOSERS: Final = ("auto", "none", "ngram", "draft")
+_MOST_TOKENS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to guess with.
+
+    target: the file's name, for people. draft: a model file; None = no draft model. proposer,
+    draft_tokens: as in Speculation. chosen_at: ISO date and time. basis: what it was chosen on, in
+    words. seconds, plain_seconds: what the answers of the basis take with it and without guesses.
+    """
+
+    target: str
+    draft: Path | None
+    proposer: str
+    draft_tokens: int | None
+    chosen_at: str
+    basis: str
+    seconds: float
+    plain_seconds: float
+
+    @property
+    def words(self) -> str:
+        """The choice in a few words."""
+        length = f", always {self.draft_tokens} guesses" if self.draft_tokens else ""
+        if self.draft is not None:
+            return f"draft model {shown(self.draft.name, 80)}{length}"
+        return f"{_WORDS[self.proposer]}{length}"
+
+
+_WORDS: Final = {
+    "auto": "n-gram alone",
+    "ngram": "n-gram alone",
+    "none": "plain decoding",
+    "draft": "a draft model",
+}
+
+
+def remember(target: Path, choice: Choice) -> None:
+    """Keep a choice for this target, in place of an earlier one.
+
+    Raises: as fingerprint(); EdgespecError where the disk refuses.
+    """
+    content = asdict(choice) | {"draft": None if choice.draft is None else str(choice.draft)}
+    write_atomically(_file(target), json.dumps(content, indent=1).encode())
+
+
+def chosen_for(target: Path) -> Choice | None:
+    """What was chosen for this target. Raises: as fingerprint()."""
+    return _read(_file(target))
+
+
+def forget(target: Path) -> bool:
+    """Remove what was chosen for this target; whether there was anything.
+
+    Raises: as fingerprint(); EdgespecError where the disk refuses.
+    """
+    file = _file(target)
+    try:
+        file.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        reason = shown(error.strerror or error)
+        raise EdgespecError(
+            f"{shown(file)} cannot be removed ({reason}); check its folder."
+        ) from error
+    return True
+
+
+def all_choices() -> Iterator[Choice]:
+    """Every choice that can be read."""
+    for file in sorted(_folder().glob("*.json")):
+        if (choice := _read(file)) is not None:
+            yield choice
+
+
+def as_chosen(pair: Pair) -> tuple[Pair, Choice | None]:
+    """The pair with the draft model that was chosen for its target, and the choice.
+
+    Without one, or where its draft model cannot be used any more, the pair as it is; a note in it
+    says why. Raises: as fingerprint().
+    """
+    choice = chosen_for(pair.target)
+    if choice is None:
+        return pair, None
+    if choice.draft is None:
+        return replace(pair, draft=None), choice
+    try:
+        found = resolve(None, str(pair.target), str(choice.draft))
+    except EdgespecError as error:
+        return _with_note(pair, f"what 'edgespec tune' chose is not used: {error}"), None
+    return replace(pair, draft=found.draft), choice
+
+
+def _with_note(pair: Pair, note: str) -> Pair:
+    return replace(pair, notes=(*pair.notes, note))
+
+
+def _folder() -> Path:
+    return data_dir() / "choices"
+
+
+def _file(target: Path) -> Path:
+    return _folder() / f"{fingerprint(target)}.json"
+
+
+def _read(file: Path) -> Choice | None:
+    try:
+        return _from_json(json.loads(file.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _from_json(data: Mapping[str, Any]) -> Choice:
+    """Raises KeyError, TypeError or ValueError for what is no choice."""
+    draft, tokens = data["draft"], data["draft_tokens"]
+    for name in ("target", "proposer", "chosen_at", "basis"):
+        if not isinstance(data[name], str):
+            raise TypeError(f"{name} is no text")
+    if data["proposer"] not in PROPOSERS:
+        raise ValueError("there is no such proposer")
+    if tokens is not None and not (type(tokens) is int and 1 <= tokens <= _MOST_TOKENS):
+        raise ValueError("no number of guesses")
+    datetime.fromisoformat(data["chosen_at"])
+    return Choice(
+        target=data["target"],
+        draft=None if draft is None else Path(draft),
+        proposer=data["proposer"],
+        draft_tokens=tokens,
+        chosen_at=data["chosen_at"],
+        basis=data["basis"],
+        seconds=float(data["seconds"]),
+        plain_seconds=float(data["plain_seconds"]),
+    )

@@ -1,0 +1,63 @@
+"""Which way of guessing is chosen: the fastest, and something simpler unless more is worth it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from recordings import T1, fresh, recorded, steep, usual
+
+from edgespec.bench.replay import DraftCost
+from edgespec.bench.tuning import Candidate, Way, chosen, plainly, with_model, without_model
+
+CHEAP = DraftCost(guess_s=0.1 * T1, read_s=0.001 * T1)
+DRAFT = Path("small.gguf")
+PLAIN = Way(None, "none", None, 100.0)
+
+
+def candidate(seconds: float, draft: Path | None = None, tokens: int | None = None) -> Candidate:
+    return Candidate(Way(draft, "auto" if draft else "ngram", tokens, seconds), 1.0)
+
+
+def test_plain_decoding_takes_a_pass_for_every_token_but_the_first() -> None:
+    assert plainly([recorded(fresh(11)), recorded(fresh(6))], usual).seconds == pytest.approx(1.5)
+
+
+def test_a_text_that_repeats_is_best_guessed_by_the_ngram() -> None:
+    best = without_model([recorded([5, 6, 7, 8, 9] * 30)], usual).best
+    assert (best.draft, best.proposer) == (None, "ngram")
+    assert best.seconds < 0.6 * 149 * T1
+
+
+def test_a_model_that_is_right_is_best_on_fresh_text() -> None:
+    answers = [recorded(fresh(150), [True] * 150)]
+    with_it = with_model(answers, usual, CHEAP, DRAFT)
+    without = without_model(answers, usual)
+    assert with_it.draft == DRAFT
+    assert with_it.bound_seconds < with_it.best.seconds < 0.7 * without.best.seconds
+    assert chosen(plainly(answers, usual), [without, with_it]) == with_it.best
+
+
+def test_a_fixed_length_must_be_clearly_faster_than_one_that_adapts() -> None:
+    everything = [recorded(fresh(60), [True] * 60)]
+    best = with_model(everything, usual, CHEAP, DRAFT).best
+    assert best.draft_tokens is not None  # on a text this easy, adapting starts too late
+    nothing = [recorded(fresh(60), [False] * 60)]
+    assert with_model(nothing, steep, CHEAP, DRAFT).best.draft_tokens is None
+
+
+def test_a_draft_model_must_be_worth_its_memory() -> None:
+    simple = candidate(80.0)
+    assert chosen(PLAIN, [simple, candidate(79.0, DRAFT)]) == simple.best
+    assert chosen(PLAIN, [simple, candidate(70.0, DRAFT)]).draft == DRAFT
+
+
+def test_the_faster_of_two_models_is_chosen() -> None:
+    other = Path("other.gguf")
+    found = chosen(PLAIN, [candidate(80.0), candidate(60.0, DRAFT), candidate(50.0, other)])
+    assert found.draft == other
+
+
+def test_plain_decoding_is_chosen_only_where_guessing_clearly_loses() -> None:
+    assert chosen(PLAIN, [candidate(101.0)]).proposer == "ngram"
+    assert chosen(PLAIN, [candidate(110.0)]).proposer == "none"

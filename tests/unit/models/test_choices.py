@@ -1,0 +1,128 @@
+"""What was chosen for a target is kept, used, and forgotten."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_models import TinyModels
+
+from edgespec.models.choices import (
+    Choice,
+    all_choices,
+    as_chosen,
+    chosen_for,
+    forget,
+    remember,
+)
+from edgespec.models.pairs import Pair
+
+
+@pytest.fixture(autouse=True)
+def data_of_the_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    monkeypatch.setenv("EDGESPEC_DATA_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def target(tiny_models: TinyModels) -> Path:
+    return tiny_models(layers=2)
+
+
+@pytest.fixture
+def draft(tiny_models: TinyModels) -> Path:
+    return tiny_models(layers=2, noise=0.03)
+
+
+def choice(draft: Path | None = None, **changes: Any) -> Choice:
+    made = Choice(
+        "t.gguf", draft, "auto", None, "2026-01-02T03:04:05+00:00", "12 answers", 31.0, 60.0
+    )
+    return replace(made, **changes)
+
+
+def test_a_choice_is_found_again_for_its_target_alone(target: Path, draft: Path) -> None:
+    remember(target, choice(draft))
+    assert chosen_for(target) == choice(draft)
+    assert chosen_for(draft) is None
+    assert list(all_choices()) == [choice(draft)]
+
+
+def test_a_later_choice_takes_the_place_of_the_earlier(target: Path) -> None:
+    remember(target, choice())
+    remember(target, choice(proposer="none"))
+    assert list(all_choices()) == [choice(proposer="none")]
+
+
+def test_a_forgotten_choice_is_gone(target: Path) -> None:
+    assert not forget(target)
+    remember(target, choice())
+    assert forget(target)
+    assert chosen_for(target) is None
+
+
+def test_the_file_is_the_users_alone(target: Path, data_of_the_test: Path) -> None:
+    remember(target, choice())
+    (file,) = (data_of_the_test / "choices").iterdir()
+    assert file.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"proposer": "magic"},
+        {"draft_tokens": 0},
+        {"draft_tokens": 65},
+        {"draft_tokens": True},
+        {"draft": 7},
+        {"basis": None},
+        {"chosen_at": "yesterday"},
+        {"seconds": "many"},
+    ],
+    ids=str,
+)
+def test_a_damaged_choice_counts_as_none(
+    target: Path, data_of_the_test: Path, change: dict[str, Any]
+) -> None:
+    remember(target, choice())
+    (file,) = (data_of_the_test / "choices").iterdir()
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    assert chosen_for(target) is None
+
+
+def test_a_pair_gets_the_draft_model_that_was_chosen(target: Path, draft: Path) -> None:
+    remember(target, choice(draft))
+    pair, found = as_chosen(Pair("p", target))
+    assert (pair.draft, pair.notes) == (draft, ())
+    assert found == choice(draft)
+
+
+def test_a_choice_without_a_draft_model_leaves_the_pairs_own_out(target: Path, draft: Path) -> None:
+    remember(target, choice(proposer="ngram"))
+    assert as_chosen(Pair("p", target, draft))[0].draft is None
+
+
+def test_a_draft_model_that_vanished_is_a_note(target: Path, tmp_path: Path) -> None:
+    remember(target, choice(tmp_path / "gone.gguf"))
+    pair, found = as_chosen(Pair("p", target))
+    assert (pair.draft, found) == (None, None)
+    assert "'edgespec tune' chose is not used" in pair.notes[0]
+    assert "gone.gguf" in pair.notes[0]
+
+
+def test_a_draft_model_that_no_longer_fits_is_a_note(target: Path, tiny_models: TinyModels) -> None:
+    remember(target, choice(tiny_models(layers=2, vocab=300)))
+    pair, found = as_chosen(Pair("p", target))
+    assert (pair.draft, found) == (None, None)
+    assert pair.notes
+
+
+def test_a_choice_says_itself_in_words() -> None:
+    assert choice(Path("a/small.gguf")).words == "draft model small.gguf"
+    assert choice(Path("small.gguf"), draft_tokens=4).words.endswith("always 4 guesses")
+    assert choice(proposer="ngram").words == "n-gram alone"
+    assert choice(proposer="none").words == "plain decoding"
