@@ -48,13 +48,14 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that the doctor found."""
+    """All that the doctor found. tuned: what `edgespec tune` chose, a text for each target."""
 
     machine: Machine
     gpus: tuple[Gpu, ...]
     backends: tuple[Checked, ...]
     demo: bool
     advice: tuple[str, ...]
+    tuned: tuple[str, ...] = ()
 
     @property
     def healthy(self) -> bool:
@@ -87,7 +88,13 @@ def examine() -> Report:
     advice = list(_advice_about(backends, found))
     if not demo:
         advice.append(f"The small demo model is not installed: {install_line('demo')}")
-    return Report(this_machine(), found, backends, demo, tuple(advice))
+    return Report(this_machine(), found, backends, demo, tuple(advice), _tuned())
+
+
+def _tuned() -> tuple[str, ...]:
+    from edgespec.models.choices import all_choices
+
+    return tuple(one_line(f"{choice.target}: {choice.words}") for choice in all_choices())
 
 
 def check_backend(entry: EntryPoint) -> Checked:
@@ -159,6 +166,8 @@ def one_line_each(report: Report) -> Iterable[str]:
     for backend in report.backends:
         yield f"Backend   {backend.name}: {_told(backend)}"
     yield f"Demo      {'installed' if report.demo else 'not installed'}"
+    if report.tuned:
+        yield f"Tuned     {'; '.join(report.tuned)}"
     yield from (f"Advice    {advice}" for advice in report.advice)
 
 
@@ -179,6 +188,7 @@ def _as_dict(report: Report) -> dict[str, Any]:
         "gpus": [asdict(gpu) for gpu in report.gpus],
         "backends": [asdict(backend) for backend in report.backends],
         "demo": report.demo,
+        "tuned": list(report.tuned),
         "advice": list(report.advice),
     }
 

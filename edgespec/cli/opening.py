@@ -24,6 +24,7 @@ def open_model(given: Given, pair: str | None, report: Callable[[str], None]) ->
         options=options,
         speculation=speculation,
         report=report,
+        tuned=given.leaves_guessing_open,
     )
 
 

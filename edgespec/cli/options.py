@@ -38,9 +38,10 @@ def _setting(flag: str, help_text: str, **attrs: Any) -> Callable[..., Any]:
     return click.option(flag, cls=Setting, help=help_text, **attrs)
 
 
+_DRAFT = _setting("--draft", "Smaller model that guesses ahead.", metavar="FILE")
 _FLAGS = (
     _setting("--target", "Model file to answer with, in place of a PAIR.", metavar="FILE"),
-    _setting("--draft", "Smaller model that guesses ahead.", metavar="FILE"),
+    _DRAFT,
     _setting(
         "--backend", "Library that runs the model.", type=BackendName(), default="auto",
         metavar="auto|NAME", show_default=True,
@@ -121,6 +122,13 @@ class Given:
     def system(self) -> str:
         return str(self.values["system"])
 
+    @property
+    def leaves_guessing_open(self) -> bool:
+        """Whether nothing says how to guess, so that what was tuned for the target may."""
+        asked = {"draft", "proposer", "draft_tokens", "always_draft"} & self.on_line
+        values = [self.values[name] for name in ("proposer", "draft_tokens", "always_draft")]
+        return not asked and values == ["auto", "auto", False]
+
     def which(self, pair: str | None) -> tuple[str | None, str | None, str | None]:
         """The pair, the target and the draft to load.
 
@@ -175,8 +183,13 @@ class Given:
         )
 
 
-def shared_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the shared flags; the command gets them as one `Given`, its first argument."""
+def shared_flags(
+    command: Callable[..., Any], draft: Callable[..., Any] = _DRAFT
+) -> Callable[..., Any]:
+    """Adds the shared flags; the command gets them as one `Given`, its first argument.
+
+    draft: another form of the flag --draft.
+    """
 
     @functools.wraps(command)
     def collected(**arguments: Any) -> Any:
@@ -196,7 +209,7 @@ def shared_flags(command: Callable[..., Any]) -> Callable[..., Any]:
 
     decorated: Callable[..., Any] = collected
     for flag in reversed(_FLAGS):
-        decorated = flag(decorated)
+        decorated = (draft if flag is _DRAFT else flag)(decorated)
     return verbose_flag(decorated)
 
 
