@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from edgespec import backends
-from edgespec.backends import LoadedModel, Placement, SessionOptions
+from edgespec.backends import BackendProbe, LoadedModel, Placement, SessionOptions
 from edgespec.decoding.proposer import Proposer
 from edgespec.decoding.session import Session
 from edgespec.errors import BadInput, EdgespecError
-from edgespec.models import memory
-from edgespec.models.available import available_memory
+from edgespec.models import fit, memory
+from edgespec.models.available import Available, GpuMemory, available_memory
 from edgespec.models.compat import check_vocabularies
 from edgespec.models.header import GgufHeader
 from edgespec.models.identity import fingerprint
@@ -62,7 +62,10 @@ class Drafter:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Everything that one pair needs, open. models: what has to be closed in the end."""
+    """Everything that one pair needs, open.
+
+    models: what has to be closed in the end. memory: what they take here, in words.
+    """
 
     pair: Pair
     header: GgufHeader
@@ -72,6 +75,7 @@ class Loaded:
     drafter: Drafter | None
     notes: tuple[str, ...]
     luck: Luck
+    memory: str
 
     def proposer(self, speculation: Speculation) -> Proposer:
         """What guesses under these settings.
@@ -142,7 +146,8 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
     """
     checked = _check(pair, options)
     backend = backends.find(options.backend)
-    options = replace(options, context=checked.context)
+    checked, options = _fitted(checked, options, available(backend.probe()), report)
+    pair = checked.pair
     opened: list[LoadedModel] = []
     try:
         report(f"loading {pair.target.name}")
@@ -171,41 +176,80 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
         drafter,
         tuple(notes),
         Luck.of(target.cost, drafter),
+        checked.memory,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """What the files' headers promise. shared: ids that target and draft have in common."""
+    """What the files' headers promise.
 
+    shared: ids that target and draft have in common. memory: the plan against what is free.
+    """
+
+    pair: Pair
     header: GgufHeader
-    context: int
-    draft_context: int
+    plan: memory.MemoryPlan
     shared: int
     notes: tuple[str, ...]
+    memory: str = ""
+
+
+def available(probe: BackendProbe) -> Available:
+    """What this machine has free for the models of a backend."""
+    gpus = tuple(GpuMemory(gpu.free_bytes, gpu.unified) for gpu in probe.gpu_memory)
+    return Available(available_memory(), gpus)
 
 
 def _check(pair: Pair, options: LoadOptions) -> _Checked:
     header = read_model(pair.target)
     draft = read_model(pair.draft) if pair.draft else None
     context = options.context or min(header.context_length or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
-    notes, shared, draft_context = list(pair.notes), 0, 0
-    if draft is not None:
-        shared = check_vocabularies(header, draft).shared
-        draft_context = min(context, draft.context_length or context)
-        if draft_context < context:
-            notes.append(
-                f"The draft model reads {draft_context} tokens; beyond that answers go on"
-                " without it."
-            )
-    memory.check(memory.plan(header, draft, context, options.kv_type), available_memory())
-    return _Checked(header, context, draft_context, shared, tuple(notes))
+    shared = check_vocabularies(header, draft).shared if draft is not None else 0
+    plan = replace(
+        memory.plan(header, draft, context, options.kv_type),
+        gpu_layers=options.gpu_layers,
+        draft_gpu_layers=options.draft_gpu_layers,
+        cpu_moe=options.cpu_moe,
+        flash_attention=options.flash_attention,
+    )
+    memory.check_kv_type(plan)
+    return _Checked(pair, header, plan, shared, pair.notes)
+
+
+def _fitted(
+    checked: _Checked, options: LoadOptions, free: Available, report: Report
+) -> tuple[_Checked, LoadOptions]:
+    """What is loaded here: as asked for, or with what `fit` changed so that it fits."""
+    plan, notes = checked.plan, list(checked.notes)
+    if options.fit:
+        fitted = fit.fit(plan, free)
+        plan = fitted.plan
+        if fitted.changes:
+            notes.append(f"To fit into memory: {', '.join(fitted.changes)}.")
+    else:
+        fit.check(plan, free)
+    line = memory.one_line(plan, free)
+    report(line)
+    if plan.tight(free):
+        notes.append(f"Memory is short: {line}.")
+    if plan.draft is not None and plan.draft_context < plan.context:
+        notes.append(
+            f"The draft model reads {plan.draft_context} tokens; beyond that answers go on"
+            " without it."
+        )
+    pair = checked.pair if plan.draft is not None else replace(checked.pair, draft=None)
+    options = replace(
+        options, context=plan.context, kv_type=plan.kv_type, gpu_layers=plan.gpu_layers
+    )
+    return replace(checked, pair=pair, plan=plan, notes=tuple(notes), memory=line), options
 
 
 def _drafter(model: LoadedModel, checked: _Checked, options: LoadOptions) -> Drafter:
-    settings = SessionOptions(checked.draft_context, options.threads, lazy=True)
+    context = checked.plan.draft_context
+    settings = SessionOptions(context, options.threads, rows=memory.DRAFT_ROWS, lazy=True)
     session = model.session(replace(settings, flash_attention=options.flash_attention))
-    prompt = model.tokenizer.encode(_SAMPLE, special=False)[: checked.draft_context // 2]
+    prompt = model.tokenizer.encode(_SAMPLE, special=False)[: context // 2]
     return Drafter(SmallModel(session, checked.shared), plain_seconds(session, prompt))
 
 

@@ -23,6 +23,7 @@ class LoadOptions:
     where a device exists. kv_type: of the target's cache, "auto" = what rounds
     alike at every width; a drafter's is always f16.
     strict: only widths that round alike, so that the text is the same to the bit.
+    fit: where it does not fit into memory, load what does, and say what was changed.
     """
 
     backend: str = "auto"
@@ -34,6 +35,7 @@ class LoadOptions:
     cpu_moe: bool = False
     flash_attention: str = "auto"
     strict: bool = False
+    fit: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -109,7 +111,7 @@ def _whole(name: str, value: object, least: int) -> None:
 class ModelInfo:
     """What was loaded. exactness: how closely text with guesses equals text without, in words.
 
-    notes: what the user should be told once.
+    notes: what the user should be told once. memory: what it takes and what was free, in words.
     """
 
     pair: str
@@ -120,6 +122,7 @@ class ModelInfo:
     context: int
     exactness: str
     notes: tuple[str, ...] = ()
+    memory: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +176,7 @@ class LoadSettings(TypedDict, total=False):
     cpu_moe: bool
     flash_attention: str
     strict: bool
+    fit: bool
     proposer: str
     draft_tokens: int | None
     num_draft_tokens: int | None

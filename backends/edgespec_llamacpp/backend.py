@@ -6,11 +6,11 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
-from edgespec.backends import BackendProbe, Placement
+from edgespec.backends import BackendProbe, DeviceMemory, Placement
 from edgespec.errors import ModelFileError, NotFound
 from edgespec_llamacpp.library import (
     clear_log,
-    gpu_devices,
+    devices_now,
     interrupts_wait,
     last_errors,
     library,
@@ -27,10 +27,15 @@ class LlamaCppBackend:
 
     @classmethod
     def probe(cls) -> BackendProbe:
-        lib = library()
-        gpus = tuple(device.description for device in gpu_devices())
+        gpus = [device for device in devices_now() if device.gpu]
+        # an integrated GPU holds layers only where there is no other
+        apart = [gpu for gpu in gpus if not gpu.unified]
         return BackendProbe(
-            "llamacpp", library_version(), gpus, bool(lib.llama_supports_gpu_offload())
+            "llamacpp",
+            library_version(),
+            tuple(gpu.description for gpu in gpus),
+            bool(library().llama_supports_gpu_offload()),
+            tuple(DeviceMemory(gpu.free_bytes, gpu.unified) for gpu in apart or gpus[:1]),
         )
 
     @classmethod

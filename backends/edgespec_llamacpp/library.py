@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -22,7 +24,7 @@ from edgespec.errors import BackendMissing
 _LOG: deque[str] = deque(maxlen=400)
 _INTERRUPTED = threading.Event()
 _KEPT: list[Any] = []  # callbacks that the library holds; without a reference it would crash
-_CPU, _ACCELERATOR = 0, 3  # enum ggml_backend_dev_type
+_CPU, _INTEGRATED_GPU, _ACCELERATOR = 0, 2, 3  # enum ggml_backend_dev_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Device:
     free_bytes: int
     total_bytes: int
     gpu: bool
+    unified: bool
 
 
 @cache
@@ -113,7 +116,12 @@ def physical_cores() -> int:
 
 @cache
 def devices() -> tuple[Device, ...]:
-    """Compute devices of this build, the CPU included."""
+    """Compute devices of this build, the CPU included; free_bytes as at the first call."""
+    return devices_now()
+
+
+def devices_now() -> tuple[Device, ...]:
+    """The same with what is free at this moment."""
     library()
     from llama_cpp import _ggml
 
@@ -138,12 +146,15 @@ def _device(ggml: Any, number: int) -> Device:
     handle = ggml.ggml_backend_dev_get(number)
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     ggml.ggml_backend_dev_memory(handle, ctypes.byref(free), ctypes.byref(total))
+    kind = ggml.ggml_backend_dev_type(handle)
+    apple = sys.platform == "darwin" and platform.machine() == "arm64"
     return Device(
         name=ggml.ggml_backend_dev_name(handle).decode("utf-8", "replace"),
         description=ggml.ggml_backend_dev_description(handle).decode("utf-8", "replace"),
         free_bytes=free.value,
         total_bytes=total.value,
-        gpu=ggml.ggml_backend_dev_type(handle) not in (_CPU, _ACCELERATOR),
+        gpu=kind not in (_CPU, _ACCELERATOR),
+        unified=kind == _INTEGRATED_GPU or apple,
     )
 
 

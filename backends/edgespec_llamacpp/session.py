@@ -97,6 +97,7 @@ class LlamaSession:
 
     def verify(self, draft: Draft) -> LlamaScores:
         assert self._pending is not None, "verify() before a prompt was read"
+        assert len(draft) < self.caps.rows, "verify() of more rows than the session has"
         self._settle()
         line = [*self._owed, self._pending]
         base = len(self._cached)

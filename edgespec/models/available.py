@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -11,8 +12,24 @@ _CGROUPS = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
 
 
+@dataclass(frozen=True, slots=True)
+class GpuMemory:
+    """What a GPU has free, as its backend reports it. unified: it is a part of main memory."""
+
+    free_bytes: int
+    unified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Available:
+    """What may still be taken. gpus: those that the backend will use."""
+
+    main_bytes: int
+    gpus: tuple[GpuMemory, ...] = ()
+
+
 def available_memory() -> int:
-    """Bytes: the least of what the machine, the process limit and the container leave."""
+    """Bytes of main memory, the least of what machine, process limit and container leave."""
     machine: int = psutil.virtual_memory().available
     try:
         membership = _MEMBERSHIP.read_text()

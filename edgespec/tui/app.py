@@ -180,7 +180,8 @@ class ChatApp(App[None]):
         )
         draft = f" with {info.draft}" if info.draft else ""
         facts = f"{info.target}{draft}, {info.backend} on {info.device}"
-        for note in (facts, f"text: {info.exactness}", *info.notes):
+        memory = [info.memory] if info.memory else []
+        for note in (facts, f"text: {info.exactness}", *memory, *info.notes):
             self.view.say(Voice.NOTE, clean(note, one_line=True))
         self.view.begin(Voice.NOTE)
         for text, mark in _LEGEND:

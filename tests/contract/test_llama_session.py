@@ -316,8 +316,30 @@ def test_scores_that_are_no_numbers_are_said_to_be_damage(one: LlamaSession) -> 
 
 def test_a_cache_that_cannot_be_had_comes_with_the_native_reason(llama: Models) -> None:
     quantised = SessionOptions(256, 1, kv_type="q4_0", flash_attention="off")
-    with pytest.raises(OutOfMemory, match=r"(?i)flash.*--context, or another --kv-type"):
+    with pytest.raises(BadInput, match=r"(?i)flash.*Leave --kv-type and --flash-attention at"):
         llama(layers=2).session(quantised)
+    uneven = SessionOptions(256, 1, kv_type="q8_0")
+    with pytest.raises(BadInput, match=r"q8_0 with block size 32 does not divide"):
+        llama(layers=2).session(uneven)
+
+
+def test_a_cache_beyond_the_memory_is_told_as_such(llama: Models) -> None:
+    endless = SessionOptions(2**31 - 256, 1, kv_type="f32")
+    with pytest.raises(OutOfMemory, match=r"No cache of 2147483392 tokens.*shorter --context"):
+        llama(layers=2, width=1024).session(endless)
+
+
+def test_a_session_of_one_row_sets_no_memory_aside_for_more(llama: Models) -> None:
+    """A drafter's scores come one row at a time."""
+    model = llama(layers=2)
+    narrow = model.session(replace(EXACT, rows=1, lazy=True))
+    assert (narrow.caps.rows, narrow.caps.tree) == (1, False)
+    wide = session(model)
+    for target in (narrow, wide):
+        read(target, list(range(40)))
+    assert _same(_row(narrow), _row(wide))
+    with pytest.raises(AssertionError, match="more rows than the session has"):
+        narrow.verify(Draft.chain([1, 2], "test"))
 
 
 def test_the_oracle_of_these_tests_is_the_plain_text(llama: Models, fresh: Oracle) -> None:

@@ -101,7 +101,8 @@ def test_a_drafter_that_is_not_there_is_named_at_once(opened: Load) -> None:
 def test_more_context_than_memory_is_refused_before_anything_is_loaded(
     opened: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backends, "find", lambda name: pytest.fail("a backend was asked for"))
+    adapter = backends.find("llamacpp")
+    monkeypatch.setattr(adapter, "load", lambda *_: pytest.fail("a model was loaded"))
     with pytest.raises(OutOfMemory, match=r"are free, .* too little: --context \d+"):
         opened(context=2**34)
 
@@ -122,10 +123,10 @@ def test_measuring_is_done_once_and_kept(opened: Load, cache_of_the_test: Path) 
     first = opened(report=told.append)
     (file,) = (cache_of_the_test / "measured").iterdir()
     written = file.read_bytes()
-    assert [line.split()[0] for line in told] == ["loading", "measuring"]
+    assert [line.split()[0] for line in told] == ["main", "loading", "measuring"]
     told.clear()
     second = opened(report=told.append)
-    assert [line.split()[0] for line in told] == ["loading"]
+    assert [line.split()[0] for line in told] == ["main", "loading"]
     assert second.plain_tokens_per_second == pytest.approx(
         1 / second._loaded.target.measurement.seconds[1]
     )

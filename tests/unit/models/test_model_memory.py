@@ -1,24 +1,26 @@
-"""What a pair needs, what is there, and what helps where it does not fit."""
+"""What a pair needs of each kind of memory, and what is there."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gguf_bytes import MODEL, Gguf
+from gguf_bytes import MODEL, Gguf, Tensor
 from tiny_models import TinyModels
 
-from edgespec.errors import BadInput, OutOfMemory
+from edgespec import backends
+from edgespec.errors import BadInput
 from edgespec.models import available
-from edgespec.models.available import available_memory, cgroup_room
+from edgespec.models.available import Available, GpuMemory, available_memory, cgroup_room
 from edgespec.models.gguf import read_header
 from edgespec.models.header import GgufHeader
-from edgespec.models.memory import MemoryPlan, ModelNeeds, check, plan
+from edgespec.models.memory import TARGET_ROWS, MemoryPlan, check_kv_type, describe, one_line, plan
+from edgespec.models.needs import LayerNeeds, ModelNeeds, needs_of
 
-GIB = 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
 
 
 @pytest.fixture
@@ -31,41 +33,120 @@ def draft(tiny_models: TinyModels) -> GgufHeader:
     return read_header(tiny_models(layers=2))
 
 
+def cache(needed: MemoryPlan) -> int:
+    return needed.shares(gpu=False)[0].cache
+
+
+def weights(needed: MemoryPlan) -> int:
+    return needed.shares(gpu=False)[0].weights
+
+
 @pytest.mark.parametrize(
-    ("kv_type", "bytes_per_32"), [("f32", 128), ("f16", 64), ("q8_0", 34), ("q4_0", 18)]
+    ("kv_type", "bytes_per_32"),
+    [("f32", 128), ("f16", 64), ("bf16", 64), ("auto", 64), ("q8_0", 34), ("q4_0", 18)],
 )
 def test_the_cache_is_counted_by_layers_heads_and_type(
     target: GgufHeader, kv_type: str, bytes_per_32: int
 ) -> None:
-    elements = 4 * 2 * (16 + 16) * 1000
-    assert plan(target, None, 1000, kv_type).kv_bytes == elements // 32 * bytes_per_32
+    elements = 4 * 2 * (16 + 16) * 1024
+    assert cache(plan(target, None, 1024, kv_type)) == elements // 32 * bytes_per_32
+
+
+def test_a_cache_grows_in_steps_of_256_tokens(target: GgufHeader) -> None:
+    assert cache(plan(target, None, 257)) == cache(plan(target, None, 512))
+    assert cache(plan(target, None, 513)) > cache(plan(target, None, 512))
 
 
 def test_weights_count_in_full_for_both_models(target: GgufHeader, draft: GgufHeader) -> None:
     both = plan(target, draft, 512)
-    assert both.weight_bytes == target.weight_bytes + draft.weight_bytes
-    assert both.total_bytes > both.weight_bytes + both.kv_bytes
+    assert weights(both) == target.weight_bytes + draft.weight_bytes
 
 
-def test_the_drafts_cache_is_never_quantised(target: GgufHeader, draft: GgufHeader) -> None:
-    needed = plan(target, draft, 512, "q4_0")
-    assert needed.draft is not None
-    assert (needed.target.kv_type, needed.draft.kv_type) == ("q4_0", "f16")
+def test_the_drafts_cache_is_never_quantised_and_no_longer_than_its_training(
+    target: GgufHeader, tiny_models: TinyModels
+) -> None:
+    draft = read_header(tiny_models(layers=2, context=256))
+    for kv_type in ("q4_0", "f32"):
+        both, alone = plan(target, draft, 512, kv_type), plan(target, None, 512, kv_type)
+        assert cache(both) - cache(alone) == 2 * 2 * (16 + 16) * 2 * 256
+
+
+def test_a_draft_keeps_scores_of_one_row_only(target: GgufHeader) -> None:
+    alone, both = (plan(target, d, 512).shares(gpu=False)[0] for d in (None, target))
+    assert both.working - alone.working < alone.working / 2
+
+
+def test_the_planned_width_of_a_pass_is_the_one_that_sessions_set_aside() -> None:
+    assert backends.MOST_ROWS == TARGET_ROWS
+
+
+def needs(folder: Path, *tensors: str, **changes: object) -> ModelNeeds:
+    """Of a model of two layers with such metadata and such tensors beside the embeddings."""
+    metadata = MODEL | {key.replace("__", "."): v for key, v in changes.items()}
+    made = [Tensor(), *(Tensor(name, (32,), offset=0) for name in tensors)]
+    return needs_of(read_header(Gguf(metadata, made).write(folder / "m.gguf")))
 
 
 def test_layers_without_attention_need_no_growing_cache(tmp_path: Path) -> None:
-    def kv(**changes: object) -> int:
-        metadata = MODEL | {key.replace("__", "."): v for key, v in changes.items()}
-        header = read_header(Gguf(metadata).write(tmp_path / "m.gguf"))
-        return plan(header, None, 100).target.kv_elements
+    assert [x.keys for x in needs(tmp_path).layers] == [32, 32]
+    no_heads = needs(tmp_path, llama__attention__head_count_kv=[2, 0])
+    assert [x.keys for x in no_heads.layers] == [32, 0]
+    hybrid = needs(
+        tmp_path,
+        "blk.0.ssm_conv1d.weight",
+        "blk.1.attn_k.weight",
+        llama__ssm__conv_kernel=4,
+        llama__ssm__inner_size=128,
+        llama__ssm__state_size=16,
+        llama__ssm__group_count=1,
+    )
+    assert [x.keys for x in hybrid.layers] == [0, 32]
+    assert [x.state_bytes for x in hybrid.layers] == [4 * (3 * (128 + 2 * 16) + 128 * 16), 0]
 
-    assert kv() == 2 * 2 * 32
-    assert kv(llama__attention__head_count_kv=[2, 0]) == 2 * 32
-    assert kv(llama__full_attention_interval=2) == 2 * 32
+
+def test_models_whose_state_can_be_taken_back_keep_sixteen_older_states(tmp_path: Path) -> None:
+    metadata = {key.replace("llama.", "lfm2."): v for key, v in MODEL.items()}
+    metadata |= {"general.architecture": "lfm2", "lfm2.shortconv.l_cache": 3}
+    tensors = (Tensor(), Tensor("blk.1.shortconv.conv.weight", (32,)))
+    header = read_header(Gguf(metadata, tensors).write(tmp_path / "m.gguf"))
+    assert [x.state_bytes for x in needs_of(header).layers] == [0, 17 * 4 * 64 * 2]
+
+
+def test_layers_with_a_window_keep_the_whole_text_in_heads_of_their_own_size(
+    tmp_path: Path,
+) -> None:
+    windowed = needs(tmp_path, llama__attention__sliding_window=128)
+    assert [x.keys for x in windowed.layers] == [32, 32]
+    assert windowed.masks == 2
+    own = needs(
+        tmp_path,
+        llama__attention__sliding_window=128,
+        llama__attention__key_length_swa=8,
+        llama__attention__value_length_swa=4,
+        llama__attention__sliding_window_pattern=[True, False],
+    )
+    assert [(x.keys, x.values) for x in own.layers] == [(16, 8), (32, 32)]
+
+
+def test_layers_that_share_a_cache_or_only_guess_ahead_have_none(tmp_path: Path) -> None:
+    assert [x.keys for x in needs(tmp_path, llama__nextn_predict_layers=1).layers] == [32, 0]
+    shared = needs(tmp_path, llama__attention__shared_kv_layers=1)
+    assert [x.keys for x in shared.layers] == [32, 0]
+
+
+def test_compressed_attention_keeps_no_values(tmp_path: Path) -> None:
+    latent = needs(tmp_path, llama__attention__key_length_mla=24)
+    assert [(x.keys, x.values) for x in latent.layers] == [(32, 0), (32, 0)]
+
+
+def test_experts_are_told_apart_from_the_rest(tmp_path: Path) -> None:
+    mixture = needs(tmp_path, "blk.1.ffn_up_exps.weight", "blk.1.attn_q.weight")
+    assert [(x.weight_bytes, x.expert_bytes) for x in mixture.layers] == [(0, 0), (256, 128)]
 
 
 def test_a_recurrent_model_has_no_growing_cache(tiny_models: TinyModels) -> None:
-    assert plan(read_header(tiny_models(recurrent=True)), None, 4096).kv_bytes == 0
+    header = read_header(tiny_models(recurrent=True))
+    assert cache(plan(header, None, 4096)) == cache(plan(header, None, 256)) > 0
 
 
 def test_settings_that_cannot_work_are_refused(target: GgufHeader) -> None:
@@ -75,59 +156,70 @@ def test_settings_that_cannot_work_are_refused(target: GgufHeader) -> None:
         plan(target, None, 0)
 
 
-def big(kv_type: str = "f16") -> MemoryPlan:
-    """8 GiB of target weights with 8e9 parameters, 1 GiB of draft, 4 GiB of cache at f16."""
-    target = ModelNeeds(8 * 10**9, 8 * GIB, 65536, kv_type, 0)
-    return MemoryPlan(target, ModelNeeds(10**9, GIB, 0, "f16", 0), 32768)
+def test_a_cache_that_llama_cpp_does_not_keep_is_named_before_anything_is_loaded(
+    target: GgufHeader, tiny_models: TinyModels
+) -> None:
+    with pytest.raises(BadInput, match=r"q8_0 packs 32 numbers together.*heads hold 16"):
+        check_kv_type(plan(target, None, 512, "q8_0"))
+    even = plan(read_header(tiny_models(width=128)), None, 512, "q8_0")
+    check_kv_type(even)
+    with pytest.raises(BadInput, match="q8_0 needs flash attention, which --flash-attention off"):
+        check_kv_type(replace(even, flash_attention="off"))
+    check_kv_type(plan(read_header(tiny_models(recurrent=True)), None, 512, "q8_0"))
 
 
-def test_what_fits_passes() -> None:
-    check(big(), 13 * GIB)
+def four_layers() -> MemoryPlan:
+    """4 layers of 1 GiB, half of each experts, with 256 MiB of cache each, 1 GiB of embeddings
+    that also give the scores."""
+    layer = LayerNeeds(GIB, GIB // 2, keys=MIB // 4, values=MIB // 4)
+    return MemoryPlan(ModelNeeds(10**9, (layer,) * 4, GIB, shared_bytes=GIB), None, 256)
 
 
-def test_what_does_not_fit_says_by_how_much_and_what_helps_in_order() -> None:
-    with pytest.raises(OutOfMemory) as caught:
-        check(big(), 12 * GIB)
-    message = str(caught.value)
-    assert "needs 13.0 GiB (9.0 GiB of weights, 4.0 GiB of cache)" in message
-    assert "12.0 GiB are free, 1.0 GiB too little" in message
-    ways = message.split(": ")[1].split("; or ")
-    assert ways == [
-        "--context 24576",
-        "--kv-type q8_0 (saves 1.9 GiB)",
-        "--draft none (saves 1.0 GiB)",
-        "a smaller quantisation, with weights of at most 7.0 GiB.",
+def test_layers_go_to_the_gpu_from_the_end_and_embeddings_stay() -> None:
+    whole = four_layers()
+    main, gpu = whole.shares(gpu=True)
+    assert (main.weights, main.cache) == (GIB, 0)
+    assert (gpu.weights, gpu.cache) == (5 * GIB, GIB)
+    main, gpu = replace(whole, gpu_layers=2).shares(gpu=True)
+    assert (main.weights, main.cache) == (4 * GIB, GIB * 3 // 4)
+    assert (gpu.weights, gpu.cache) == (2 * GIB, GIB // 4)
+    assert replace(whole, gpu_layers=0).shares(gpu=True)[1].total == 0
+    assert whole.shares(gpu=False)[0].weights == 5 * GIB
+
+
+def test_experts_can_stay_in_main_memory() -> None:
+    main, gpu = replace(four_layers(), cpu_moe=True).shares(gpu=True)
+    assert (main.weights, gpu.weights) == (3 * GIB, 3 * GIB)
+
+
+def test_each_kind_of_memory_is_held_against_what_is_free_of_it() -> None:
+    card = Available(2 * GIB, (GpuMemory(7 * GIB),))
+    assert four_layers().fits(card)
+    assert not four_layers().fits(Available(2 * GIB, (GpuMemory(6 * GIB),)))
+    assert not four_layers().fits(Available(GIB, (GpuMemory(7 * GIB),)))
+    assert four_layers().fits(Available(2 * GIB, (GpuMemory(4 * GIB), GpuMemory(4 * GIB))))
+
+
+def test_a_gpu_that_uses_main_memory_adds_none() -> None:
+    shared = Available(7 * GIB, (GpuMemory(7 * GIB, unified=True),))
+    assert not four_layers().fits(shared)
+    assert four_layers().fits(replace(shared, main_bytes=8 * GIB))
+    assert not four_layers().fits(Available(8 * GIB, (GpuMemory(5 * GIB, unified=True),)))
+
+
+def test_the_plan_is_told_in_plain_words(target: GgufHeader, draft: GgufHeader) -> None:
+    lines = describe(plan(target, draft, 512), Available(GIB, (GpuMemory(GIB),)))
+    assert [line.split(":")[0] for line in lines] == [
+        "target",
+        "draft",
+        "main memory",
+        "GPU memory",
     ]
-
-
-def test_a_proposed_context_fits_and_the_next_step_would_not() -> None:
-    free = 12 * GIB + 12345
-    with pytest.raises(OutOfMemory) as caught:
-        check(big(), free)
-    match = re.search(r"--context (\d+)", str(caught.value))
-    assert match is not None
-    context = int(match[1])
-    fits = big()
-    check(MemoryPlan(fits.target, fits.draft, context), free)
-    with pytest.raises(OutOfMemory):
-        check(MemoryPlan(fits.target, fits.draft, context + 256), free)
-
-
-def test_a_change_that_is_not_enough_alone_says_so() -> None:
-    with pytest.raises(OutOfMemory, match=r"--draft none \(saves 1\.0 GiB, not enough alone\)"):
-        check(big(), 10 * GIB)
-
-
-def test_q8_0_is_not_proposed_to_who_has_it() -> None:
-    with pytest.raises(OutOfMemory) as caught:
-        check(big("q8_0"), 10 * GIB)
-    assert "--kv-type" not in str(caught.value)
-
-
-def test_a_hopeless_case_asks_for_a_smaller_model() -> None:
-    alone = MemoryPlan(big("q8_0").target, None, 32768)
-    with pytest.raises(OutOfMemory, match=r"too little: use a smaller model\."):
-        check(alone, GIB)
+    assert "of cache for 512 tokens" in lines[0]
+    assert lines[2].endswith("of 1.0 GiB free")
+    short = one_line(plan(target, None, 512), Available(16 * MIB))
+    assert short.startswith("main memory: 34 MiB of 16 MiB free, 18 MiB too little")
+    assert one_line(plan(target, None, 512), Available(35 * MIB)).endswith("free, tight")
 
 
 def test_this_machine_has_memory() -> None:
