@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from edgespec.bench.arms import PLAIN_LOOP
 from edgespec.bench.figures import Results
 from edgespec.bench.report import Report
 from edgespec.errors import BackendMissing, EdgespecError
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# blue and orange with greys between, of rising lightness; Okabe and Ito, 2008
-_COLOURS = ("#0072B2", "#E69F00", "#56B4E9", "#D55E00", "#999999", "#004466", "#F5C77E", "#CCCCCC")
-_HATCHES = ("", "//", "..", "\\\\", "xx", "--", "oo", "++")
+# apart for every kind of sight, and of different lightness; hatched where only the hue differs
+_ORANGE, _GREY = "#E69F00", "#BDBDBD"
+_BLUES = ("#08306B", "#8FBFDE", "#2B7BBA", "#5FA5D1", "#1A5A96", "#BBD7EA")
 _MOST_ROWS = 32
 
 
@@ -81,7 +82,10 @@ def _speedups(results: Results) -> Figure | None:
             yerr=[[s.median - s.low for s in known], [s.high - s.median for s in known]],
             label=_text(arm),
             error_kw={"elinewidth": 0.8},
-            **_look(number),
+            color=_colour(arm, results),
+            hatch={"auto": "//", PLAIN_LOOP: ".."}.get(arm, "xx" if arm in _peers(results) else ""),
+            edgecolor="black",
+            linewidth=0.5,
         )
     axes.axhline(1.0, color="black", linewidth=0.8)
     axes.set_xticks(range(len(results.categories)), [_text(c) for c in results.categories])
@@ -98,12 +102,13 @@ def _pass_cost(report: Report, results: Results) -> Figure | None:
     figure = _figure("What a verify pass costs, and the passes that auto made", 5.2)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     rows = sorted(seconds)
-    top.plot(rows, [1e3 * seconds[n] for n in rows], "o-", color=_COLOURS[0])
+    top.plot(rows, [1e3 * seconds[n] for n in rows], "o-", color=_BLUES[1])
     top.set_ylabel("T(n), ms")
     top.set_ylim(bottom=0)
     widths = {n: c for n, c in results.widths("auto").items() if n <= _MOST_ROWS}
-    bottom.bar(list(widths), list(widths.values()), color=_COLOURS[1], edgecolor="black", lw=0.5)
+    bottom.bar(list(widths), list(widths.values()), color=_ORANGE, edgecolor="black", lw=0.5)
     bottom.set_ylabel("passes")
+    _whole_numbers(bottom)
     bottom.set_xlabel("rows of a pass: the pending token and the guesses")
     return figure
 
@@ -122,23 +127,35 @@ def _acceptance(results: Results) -> Figure | None:
             [r.accepted_at[n] / r.tested_at[n] for n in at],
             marker="osD^v<>P"[number % 8],
             linestyle=("-", "--", ":", "-.")[number % 4],
-            color=_COLOURS[number % len(_COLOURS)],
+            color=_colour(arm, results),
             label=_text(arm),
         )
     axes.set_ylim(0, 1.02)
+    _whole_numbers(axes)
     axes.set_xlabel("position")
     axes.set_ylabel("right / tested")
     figure.legend(loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
-def _look(number: int) -> dict[str, Any]:
-    return {
-        "color": _COLOURS[number % len(_COLOURS)],
-        "hatch": _HATCHES[number % len(_HATCHES)],
-        "edgecolor": "black",
-        "linewidth": 0.5,
-    }
+def _whole_numbers(axes: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _colour(arm: str, results: Results) -> str:
+    """One arm has one colour in all pictures: `auto` orange, foreign loops grey, others blue."""
+    if arm == "auto":
+        return _ORANGE
+    if arm == PLAIN_LOOP or arm in _peers(results):
+        return _GREY
+    others = [a for a in results.arms if a not in ("auto", PLAIN_LOOP, *_peers(results))]
+    return _BLUES[others.index(arm) % len(_BLUES)]
+
+
+def _peers(results: Results) -> list[str]:
+    return [arm for arm in results.arms if arm.startswith("peer:")]
 
 
 def _text(name: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import pytest
 from bench_fakes import CHAT, TALK
@@ -11,12 +11,22 @@ from tiny_models import TinyModels
 
 from edgespec.api import Model, load
 from edgespec.backends import SessionOptions
-from edgespec.bench.arms import Answered, Arm, Setup, open_arms, speculation, usual_arms
+from edgespec.bench.arms import (
+    Answered,
+    Arm,
+    Arrivals,
+    PeerArm,
+    Setup,
+    open_arms,
+    speculation,
+    usual_arms,
+)
 from edgespec.bench.conversing import Margins
 from edgespec.bench.prompts import Prompt
 from edgespec.decoding.sampling import Sampling
 from edgespec.errors import BadInput
 from edgespec.options import AnswerOptions
+from edgespec.text.template import Message
 
 SETUP = Setup(
     AnswerOptions(sampling=Sampling(temperature=0.0, seed=1)),
@@ -136,6 +146,58 @@ def test_usual_arms_need_what_they_use(pair: Model) -> None:
     assert names[0] == "none"
     assert "draft:4" in names
     open_arms(names, pair, SETUP)
+
+
+@dataclass(frozen=True)
+class Parrot:
+    """What a peer's answer looks like."""
+
+    text: str
+    tokens: int = 3
+    seconds_to_first_token: float = 0.25
+    tokens_per_second: float | None = 40.0
+
+
+class Echo:
+    """A peer that says how many messages it got."""
+
+    name = "echo@here"
+
+    def answer(self, messages: Sequence[Message], max_tokens: int) -> Parrot:
+        roles = ",".join(message.role for message in messages)
+        return Parrot(f"{roles} {max_tokens} after {messages[-1].content}")
+
+
+def test_a_peer_is_asked_turn_by_turn_with_all_that_was_said() -> None:
+    answers = _all(PeerArm(Echo(), "Be brief."), TALK, 9)
+    assert [answer.text for answer in answers] == [
+        "system,user 9 after Hello",
+        "system,user,assistant,user 9 after And then?",
+    ]
+    assert answers[0].first_token_s == 0.25
+    assert answers[0].tokens_per_second == 40.0
+    assert answers[0].ids is None
+    assert answers[0].stats is None
+
+
+def test_peers_stand_behind_the_other_arms(pair: Model) -> None:
+    arms, _ = open_arms(("none",), pair, SETUP, [Echo()])
+    assert [arm.name for arm in arms] == ["none", "peer:echo@here"]
+
+
+def test_the_first_sentence_ends_where_a_reader_sees_its_end() -> None:
+    for parts, at in (
+        (["It is 3.5", " long.", " And"], 3.0),
+        (["One", "\n\n", "two"], 2.0),
+        (["Yes.", ""], 2.0),
+        (["no end", " at all"], None),
+        (["好。", "是"], 1.0),
+    ):
+        arrivals = Arrivals(0.0)
+        for second, part in enumerate(parts, 1):
+            arrivals.take(part, float(second))
+        arrivals.end()
+        assert arrivals.first_sentence_s == at, parts
 
 
 @pytest.mark.parametrize("name", ["draft:", "draft:x", "draft:0", "nonsense", "draft:4000"])

@@ -1,0 +1,86 @@
+"""What a quick benchmark leaves out, by what a pass costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from edgespec.bench.prompts import Prompt
+from edgespec.bench.quick import best_fixed, quick_plan
+from edgespec.planning.cost import CostCurve
+
+PROMPTS = [
+    Prompt(f"{category}-{n}", category, ("word " * (10 + n),))
+    for category in ("voice", "chat", "code", "edit")
+    for n in (2, 0, 1)
+]
+
+
+@dataclass
+class Target:
+    cost: CostCurve
+
+
+@dataclass
+class Drafter:
+    guess_s: float
+
+
+@dataclass
+class Loaded:
+    target: Target
+    drafter: Drafter | None
+
+
+@dataclass
+class Model:
+    """As much of a model as a plan looks at."""
+
+    loaded: Loaded
+    counted: list[str] = field(default_factory=list)
+
+    def count_tokens(self, text: str) -> int:
+        self.counted.append(text)
+        return len(text.split())
+
+
+def _model(plain_s: float, guess_s: float | None, wide: float = 1.2) -> Any:
+    cost = CostCurve({1: plain_s, 2: plain_s * wide, 16: plain_s * wide * 1.5})
+    return Model(Loaded(Target(cost), None if guess_s is None else Drafter(guess_s)))
+
+
+def test_one_short_prompt_of_each_kind_comes_first() -> None:
+    plan = quick_plan(_model(0.2, 0.02), PROMPTS)
+    assert [prompt.id for prompt in plan.prompts] == ["code-0", "edit-0", "chat-0"]
+
+
+def test_a_fast_machine_gets_more_prompts_and_never_more_than_fit() -> None:
+    slow, fast = (quick_plan(_model(s, s / 10), PROMPTS) for s in (0.2, 0.02))
+    assert len(slow.prompts) < len(fast.prompts) <= 9
+    assert slow.tokens < fast.tokens
+
+
+@pytest.mark.parametrize("plain_s", [0.001, 0.02, 0.1, 0.25])
+def test_what_is_planned_fits_the_time(plain_s: float) -> None:
+    plan = quick_plan(_model(plain_s, plain_s / 10), PROMPTS)
+    decoding_s = len(plan.arms) * len(plan.prompts) * plan.tokens * plain_s
+    assert decoding_s < 100.0
+
+
+def test_a_machine_too_slow_for_all_still_gets_a_plan() -> None:
+    plan = quick_plan(_model(5.0, 0.5), PROMPTS)
+    assert len(plan.prompts) == 3
+    assert plan.tokens == 16
+
+
+def test_prompts_of_other_kinds_are_taken_where_there_are_no_usual_ones() -> None:
+    plan = quick_plan(_model(0.1, None), [Prompt("x", "other", ("word",))])
+    assert [prompt.id for prompt in plan.prompts] == ["x"]
+
+
+def test_the_fixed_arm_is_longer_where_guesses_are_cheap() -> None:
+    assert best_fixed(_model(0.1, None)) == "ngram:8"
+    cheap, dear = best_fixed(_model(0.1, 0.001)), best_fixed(_model(0.1, 0.06))
+    assert int(cheap.removeprefix("draft:")) > int(dear.removeprefix("draft:"))
