@@ -51,8 +51,8 @@ class PeerAnswer:
 class Peer:
     """A program at `url`; what kind it is shows in what it answers to.
 
-    model: needed where the program offers several. label: a name of one's own. timeout_s: how
-    long it may be silent, prompt included.
+    url: may end in #MODEL. model: the same; one of them where the program offers several.
+    label: a name of one's own. timeout_s: how long it may be silent, prompt included.
     Raises: BadInput, NetworkError, NoAccess, EdgespecError.
     """
 
@@ -64,7 +64,7 @@ class Peer:
         label: str | None = None,
         timeout_s: float = 600.0,
     ) -> None:
-        address = _address(url)
+        address, named = _address(url)
         self._where = shown(address.netloc, 100)
         self._timeout_s = timeout_s
         # no connection is kept, so there is none to close; and no proxy stands in between
@@ -75,8 +75,10 @@ class Peer:
             headers={"Accept-Encoding": "identity"},
             trust_env=False,
         )
+        model = model or named
         self._dialect, self._model = self._recognised(model)
-        self.name = shown(label) if label else f"{self._dialect.kind}@{self._where}"
+        behind = f"#{shown(model, 60)}" if model else ""
+        self.name = shown(label) if label else f"{self._dialect.kind}@{self._where}{behind}"
 
     @property
     def kind(self) -> str:
@@ -145,7 +147,10 @@ class Peer:
         if not names:
             raise BadInput(f"{self._where} offers no model; load one there.")
         listed = ", ".join(shown(name, 60) for name in names[:10])
-        raise BadInput(f"{self._where} offers {len(names)} models, name one: {listed}.")
+        raise BadInput(
+            f"{self._where} offers {len(names)} models; write one behind its address, as in"
+            f" {self._where}#{shown(names[0], 60)}: {listed}."
+        )
 
     # --- what can go wrong ---------------------------------------------------------------------
 
@@ -242,14 +247,16 @@ def _lines(response: httpx2.Response, events: bool) -> Iterator[str]:
     return (line for line in lines if line.strip())
 
 
-def _address(url: str) -> httpx2.URL:
+def _address(url: str) -> tuple[httpx2.URL, str | None]:
+    """Where the program is, and the model that is named behind a # if one is."""
     try:
         address = httpx2.URL(url if "://" in url else f"http://{url}")
     except httpx2.InvalidURL as error:
         raise BadInput(f"'{shown(url, 100)}' is no address ({_reason(error)}).") from error
     if address.scheme not in ("http", "https") or not address.host:
         raise BadInput(f"'{shown(url, 100)}' is no address; write http://localhost:8080.")
-    return address.copy_with(path=address.path.rstrip("/").removesuffix("/v1"))
+    path = address.path.rstrip("/").removesuffix("/v1")
+    return address.copy_with(path=path, fragment=None), address.fragment or None
 
 
 def _named(entry: object) -> str:

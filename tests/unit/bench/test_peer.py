@@ -74,16 +74,25 @@ def test_ollama_is_asked_for_its_loaded_model_and_no_more(serve: Serve) -> None:
 
 def test_a_named_model_of_ollama_is_not_looked_for(serve: Serve) -> None:
     fake = serve(ollama(as_lines({"message": {"content": "Hi"}, "done": True})))
-    Peer(fake.url, model="qwen3").answer(HI, 16)
+    Peer(fake.url, model="qwen3:8b").answer(HI, 16)
     assert fake.asked == ["/props", "/api/version", "/api/chat"]
-    assert fake.bodies[0]["model"] == "qwen3"
+    assert fake.bodies[0]["model"] == "qwen3:8b"
+
+
+@pytest.mark.parametrize("end", ["#qwen/qwen3:8b", "/#qwen/qwen3:8b", "/v1#qwen/qwen3:8b"])
+def test_a_model_may_be_named_behind_the_address(serve: Serve, end: str) -> None:
+    fake = serve(other("a", "b"))
+    peer = Peer(fake.url + end)
+    peer.answer(HI, 16)
+    assert fake.bodies[0]["model"] == "qwen/qwen3:8b"
+    assert peer.name == f"openai@{fake.url.removeprefix('http://')}#qwen/qwen3:8b"
 
 
 @pytest.mark.parametrize("loaded", [(), ("a", "b")])
 def test_ollama_without_one_loaded_model_must_be_told_which(
     serve: Serve, loaded: tuple[str, ...]
 ) -> None:
-    with pytest.raises(BadInput, match=r"offers 2 models, name one: llama3, qwen3\.$"):
+    with pytest.raises(BadInput, match=r"offers 2 models; .* as in \S+#llama3: llama3, qwen3\.$"):
         Peer(serve(ollama(as_lines(), loaded)).url)
 
 
@@ -102,7 +111,7 @@ def test_a_server_that_says_200_to_everything_is_not_taken_for_another(serve: Se
 
 @pytest.mark.parametrize(
     ("models", "complaint"),
-    [((), "offers no model; load one"), (("a", "b"), "offers 2 models, name one: a, b")],
+    [((), "offers no model; load one"), (("a", "b"), r"offers 2 models; .*#a: a, b\.$")],
 )
 def test_a_server_with_no_or_several_models_says_so(
     serve: Serve, models: tuple[str, ...], complaint: str
