@@ -108,7 +108,7 @@ def _whole(hub: Hub, snapshot: Snapshot, file: RemoteFile, report: Report) -> Pa
     if _size(blob) == file.size:
         return blob
     with Part(folder, file) as part:
-        part.take_up(lambda done: report.progress(file, done))
+        part.take_up(lambda done: report.resumes(file, done))
         download(hub, snapshot, part, report)
         part.check()
     return part.path

@@ -56,7 +56,7 @@ def read_header(path: Path) -> GgufHeader:
     size = _size_of_file(path)
     try:
         with path.open("rb") as file:
-            return _read(file, path, size)
+            return read_beginning(file, path, size)
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -84,7 +84,11 @@ def _unreadable(path: Path, error: OSError | ValueError) -> ModelFileError:
     return ModelFileError(f"{name} cannot be read ({reason}); check its path and permissions.")
 
 
-def _read(file: BinaryIO, path: Path, size: int) -> GgufHeader:
+def read_beginning(file: BinaryIO, path: Path, size: int) -> GgufHeader:
+    """The checked header of a GGUF file of `size` bytes, of which `file` has to hold no more.
+
+    Raises: ModelFileError.
+    """
     head = file.read(min(HEAD_BYTES, size))
     if not head.startswith(_MAGIC):
         what, next_step = describe(head)

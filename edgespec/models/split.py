@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,7 +40,11 @@ def read_model(path: Path) -> GgufHeader:
             f"{shown(path)} is one of {len(parts)} parts, and {names}{more}"
             " is not beside it; download the missing parts."
         )
-    headers = [read_header(part) for part in parts]
+    return joined([read_header(part) for part in parts])
+
+
+def joined(headers: Sequence[GgufHeader]) -> GgufHeader:
+    """One header for a model in several files, from the headers of all of them in order."""
     return replace(
         headers[0],
         tensors=tuple(tensor for header in headers for tensor in header.tensors),

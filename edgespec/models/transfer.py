@@ -7,6 +7,8 @@ token there, and a file's address on it may expire, so every attempt asks the hu
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Protocol
 
@@ -29,6 +31,9 @@ _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 class Report(Protocol):
     """Hears how a fetch goes."""
 
+    def resumes(self, file: RemoteFile, done: int) -> None:
+        """So many bytes that an earlier run brought have been read again."""
+
     def progress(self, file: RemoteFile, done: int) -> None:
         """So many bytes of the file are here."""
 
@@ -49,18 +54,35 @@ def download(hub: Hub, snapshot: Snapshot, part: Part, report: Report) -> None:
             patience.wait(error)
 
 
-def _attempt(hub: Hub, snapshot: Snapshot, part: Part, report: Report) -> None:
-    url = hf_hub_url(snapshot.repo, part.file.name, revision=snapshot.commit, endpoint=hub.endpoint)
+@contextmanager
+def open_file(
+    hub: Hub, snapshot: Snapshot, file: RemoteFile, conditions: Mapping[str, str] | None = None
+) -> Iterator[httpx2.Response]:
+    """The answer to a request for a file, its body unread. conditions: headers for a part of it.
+
+    Raises: one of FAILURES, also for an answer that refuses; 416 is left to the caller.
+    """
+    url = hf_hub_url(snapshot.repo, file.name, revision=snapshot.commit, endpoint=hub.endpoint)
     headers = {"User-Agent": f"edgespec/{version('edgespec')}", "Accept-Encoding": "identity"}
     if hub.token:
         headers["Authorization"] = f"Bearer {hub.token}"
-    if part.size:
-        headers["Range"] = f"bytes={part.size}-"
-        if part.etag:
-            headers["If-Range"] = part.etag
+    headers.update(conditions or {})
     timeout = httpx2.Timeout(_SILENCE_S, connect=_CONNECT_S)
     with get_session().stream("GET", url, headers=headers, timeout=timeout) as answer:
-        _check_content(answer, part)
+        _check_content(answer, file)
+        if answer.history and answer.status_code in (401, 403, 404):
+            # an address on the storage host has expired; the hub gives a new one
+            raise Broken(f"the storage host answered with status {answer.status_code}")
+        if answer.status_code != 416:
+            hf_raise_for_status(answer)
+        yield answer
+
+
+def _attempt(hub: Hub, snapshot: Snapshot, part: Part, report: Report) -> None:
+    conditions = {"Range": f"bytes={part.size}-"} if part.size else {}
+    if part.size and part.etag:
+        conditions["If-Range"] = part.etag
+    with open_file(hub, snapshot, part.file, conditions) as answer:
         _begin(answer, part, report)
         for piece in answer.iter_raw():
             if part.size + len(piece) > part.file.size:
@@ -72,13 +94,13 @@ def _attempt(hub: Hub, snapshot: Snapshot, part: Part, report: Report) -> None:
         raise Broken("the transfer ended early")
 
 
-def _check_content(answer: httpx2.Response, part: Part) -> None:
+def _check_content(answer: httpx2.Response, file: RemoteFile) -> None:
     """The hub names what it sends on to; at a pinned commit that cannot change."""
     for response in (*answer.history, answer):
         named = response.headers.get("x-linked-etag", "").removeprefix("W/").strip('"')
-        if named and named != part.file.blob:
+        if named and named != file.blob:
             raise EdgespecError(
-                f"The hub now serves other content for {shown(part.file.name)} than it listed;"
+                f"The hub now serves other content for {shown(file.name)} than it listed;"
                 " run this again."
             )
 
@@ -99,11 +121,7 @@ def _begin(answer: httpx2.Response, part: Part, report: Report) -> None:
         case 416:
             part.start_over("")
             raise Broken("the host has no such range of the file")
-        case 401 | 403 | 404 if answer.history:
-            # an address on the storage host has expired; the hub gives a new one
-            raise Broken(f"the storage host answered with status {answer.status_code}")
         case status:
-            hf_raise_for_status(answer)
             raise Broken(f"the host answered with status {status}")
 
 

@@ -20,6 +20,10 @@ class Told:
 
     done: list[tuple[str, int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    resumed: list[int] = field(default_factory=list)
+
+    def resumes(self, file: RemoteFile, done: int) -> None:
+        self.resumed.append(done)
 
     def progress(self, file: RemoteFile, done: int) -> None:
         self.done.append((file.name, done))
