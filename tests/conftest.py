@@ -20,12 +20,14 @@ def cache_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     """Models that several tests share are loaded before any test's own cache is set."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EDGESPEC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("EDGESPEC_DATA_DIR", str(tmp_path_factory.mktemp("data")))
         yield
 
 
 @pytest.fixture(autouse=True)
 def cache_of_the_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """No test reads or writes the user's cache."""
+    """No test reads or writes the user's cache, or the record of pulled pairs."""
+    monkeypatch.setenv("EDGESPEC_DATA_DIR", str(tmp_path / "data"))
     folder = tmp_path / "cache"
     monkeypatch.setenv("EDGESPEC_CACHE_DIR", str(folder))
     return folder

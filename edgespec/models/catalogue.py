@@ -62,14 +62,14 @@ class Source:
 class Build:
     """A pair in one file format.
 
-    draft: None = the n-gram index drafts. evidence: who names these repositories together.
+    draft: None = the n-gram index drafts. evidence: addresses that name these repositories.
     verified: scripts/check_pairs has seen files, sizes and vocabularies on the hub.
     """
 
     format: Format
     target: Source
     draft: Source | None
-    evidence: str
+    evidence: tuple[str, ...]
     verified: bool = False
 
     @property
@@ -105,7 +105,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All known pairs, smallest first as far as sizes are known."""
+    """All known pairs, roughly from small to large."""
 
     entries: tuple[Entry, ...]
 
@@ -167,7 +167,7 @@ def _build(name: str, kind: Format, table: Mapping[str, Any]) -> Build:
     verified = table.get("verified")
     if type(verified) is not bool:
         raise _wrong(name, f"its {kind} table does not say whether it is verified")
-    build = Build(kind, target, draft, _text(name, table, "evidence"), verified)
+    build = Build(kind, target, draft, _evidence(name, table), verified)
     if verified and not all(source.revision and source.size for source in build.sources):
         raise _wrong(name, f"its {kind} table is verified but lacks a revision or a size")
     return build
@@ -191,6 +191,15 @@ def _source(name: str, kind: Format, table: object) -> Source:
     if kind == "gguf" and source.file and not source.file.endswith(".gguf"):
         raise _wrong(name, f"'{shown(source.file, 80)}' is not a GGUF file")
     return source
+
+
+def _evidence(name: str, table: Mapping[str, Any]) -> tuple[str, ...]:
+    found = table.get("evidence")
+    if not isinstance(found, list) or not found:
+        raise _wrong(name, "its evidence is missing")
+    if not all(isinstance(url, str) and url.startswith("https://") for url in found):
+        raise _wrong(name, "its evidence is not a list of addresses")
+    return tuple(found)
 
 
 def _text(name: str, table: Mapping[str, Any], key: str) -> str:

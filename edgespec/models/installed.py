@@ -250,4 +250,4 @@ def _model_from_json(found: Mapping[str, Any]) -> InstalledModel:
 
 
 def _is_name(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
+    return isinstance(value, str) and bool(value) and value.isprintable()

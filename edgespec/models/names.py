@@ -129,6 +129,11 @@ def _named(name: str, text: str) -> Named:
     return Named(name.lower())
 
 
+def is_gguf(name: str) -> bool:
+    """Whether a file's name says that it is a GGUF file."""
+    return name.lower().endswith(".gguf")
+
+
 def is_sidecar(name: str) -> bool:
     """Whether a file belongs to a model instead of being one: projectors, heads, statistics."""
     return _SIDECAR.match(PurePosixPath(name).name) is not None or "mmproj" in name.lower()
@@ -137,7 +142,7 @@ def is_sidecar(name: str) -> bool:
 def format_of(files: Iterable[Entry]) -> Format | None:
     """The format of the model in a repository or a folder; None if there is none."""
     names = [file.name for file in files]
-    if any(name.lower().endswith(".gguf") and not is_sidecar(name) for name in names):
+    if any(is_gguf(name) and not is_sidecar(name) for name in names):
         return "gguf"
     weights = any(name.endswith(".safetensors") and "/" not in name for name in names)
     return "mlx" if weights and "config.json" in names else None
@@ -150,7 +155,7 @@ def choose(files: Sequence[File], quant: str = "") -> tuple[File, ...]:
     Raises: NotFound naming what there is.
     """
     models = sorted(
-        (f for f in files if f.name.lower().endswith(".gguf") and not is_sidecar(f.name)),
+        (f for f in files if is_gguf(f.name) and not is_sidecar(f.name)),
         key=lambda file: file.name,
     )
     if not models:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgespec.errors import BadInput, EdgespecError, IncompatiblePair, ModelFileError, NotFound
+from edgespec.models.catalogue import catalogue
 from edgespec.models.compat import check_vocabularies
+from edgespec.models.found import FoundModel, find_model, found_models, snapshot_files
 from edgespec.models.header import GgufHeader
+from edgespec.models.installed import InstalledPair, find_installed, installed_pairs, mark_used
+from edgespec.models.names import Local, Named, Remote, choose, format_of, is_gguf, parse
 from edgespec.models.shown import shown
 from edgespec.models.split import parts_of, read_model
 from edgespec.models.store import find_demo
@@ -30,19 +35,19 @@ class Pair:
 
 
 def resolve(pair: str | None, target: str | None, draft: str | None) -> Pair:
-    """The files behind a pair's name, a folder, or a target and a draft.
+    """The files behind a pair's name, a folder, or a target and a draft; nothing is downloaded.
 
-    pair: `demo`, a folder or a file; target, draft: files; draft `none` turns a pair's own off.
+    pair: `demo`, a pulled pair, `user/repo:quant` of what is in the hub's cache, a model of another
+    program, a folder or a file. target, draft: files or `user/repo:quant`; draft `none` turns a
+    pair's own off. That a pair was used is noted for the next time nothing is named.
     Raises: NotFound, BadInput, IncompatiblePair, ModelFileError.
     """
     if pair and target:
         raise BadInput(f"Both the pair '{shown(pair)}' and --target are given; give one of them.")
-    chosen = _one_model(_path(target)) if target else _named(pair or DEMO)
-    if not draft:
-        return chosen
+    chosen = _one_model(_file_of(target)) if target else _named(pair or DEMO)
     if draft == NO_DRAFT:
         return Pair(chosen.name, chosen.target)
-    return _with_draft(chosen, _path(draft))
+    return _with_draft(chosen, _file_of(draft)) if draft else chosen
 
 
 def demo_pair() -> Pair:
@@ -53,15 +58,126 @@ def demo_pair() -> Pair:
     return Pair(DEMO, path)
 
 
-def _named(pair: str) -> Pair:
-    if pair == DEMO:
+def size_text(n_bytes: int | None) -> str:
+    """A download's size in the units that the hub uses: "5.6 GB"."""
+    if n_bytes is None:
+        return "size unknown"
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
+
+
+def locate(name: str) -> Pair:
+    """The files behind a name, a folder or a file. Raises: as resolve()."""
+    wanted = Named(DEMO) if name == DEMO else parse(name)
+    match wanted:
+        case Local(path):
+            return _one_model(path)
+        case Remote():
+            return _pulled(wanted.label) or _cached(wanted)
+        case Named():
+            return _known(wanted.name)
+
+
+def _named(name: str) -> Pair:
+    pair = locate(name)
+    if not os.path.exists(_path(name)):  # a file is named for once, a pair for good
+        mark_used(pair.name)
+    return pair
+
+
+def _known(name: str) -> Pair:
+    if name == DEMO:
         return demo_pair()
-    path = _path(pair)
-    if os.path.exists(path):  # unlike Path.exists, False for any name that no file can have
-        return _one_model(path)
+    return _pulled(name) or _elsewhere(name) or _not_here(name)
+
+
+def _pulled(name: str) -> Pair | None:
+    """The pair of this name that was pulled, as far as it is still there."""
+    found = find_installed(name)
+    if found is None:
+        return None
+    missing = found.target.missing
+    if missing:
+        raise NotFound(
+            f"The pair '{shown(found.name, 80)}' lacks {shown(missing[0].name)};"
+            f" 'edgespec pull {shown(found.name, 80)}' fetches it again."
+        )
+    draft, notes = _pulled_draft(found)
+    return Pair(found.name, found.path(found.target), draft, notes)
+
+
+def _pulled_draft(pair: InstalledPair) -> tuple[Path | None, tuple[str, ...]]:
+    if pair.draft is None:
+        return None, ()
+    if pair.draft.missing:
+        name = shown(pair.name, 80)
+        return None, (
+            f"The draft model of '{name}' is gone; 'edgespec pull {name}' fetches it again.",
+        )
+    return pair.path(pair.draft), ()
+
+
+def _cached(remote: Remote) -> Pair:
+    """A repository's model that some program has put on this disk."""
+    files = snapshot_files(remote.repo)
+    if format_of(files) is None:
+        elsewhere = find_model(remote.label)
+        if elsewhere is not None:
+            return _found(elsewhere)
+        raise NotFound(
+            f"{remote.label} is not on this machine; 'edgespec pull {remote.label}' fetches it."
+        )
+    try:
+        first = choose(files, remote.quant)[0]
+    except NotFound as error:
+        raise NotFound(
+            f"{remote.repo}, as far as it is on this machine: {str(error).rstrip('.')}, or run"
+            f" 'edgespec pull {remote.label}'."
+        ) from error
+    return Pair(remote.label, first.path if is_gguf(first.name) else first.path.parent)
+
+
+def _elsewhere(name: str) -> Pair | None:
+    """A model of another program, unless the catalogue has a pair of this name."""
+    if catalogue().find(name) is not None:
+        return None
+    found = find_model(name)
+    return None if found is None else _found(found)
+
+
+def _found(model: FoundModel) -> Pair:
+    return Pair(shown(model.name, 120), model.path, None, (f"used in place, from {model.place}",))
+
+
+def _not_here(name: str) -> Pair:
+    """Raises: NotFound with the line that fetches it, or the nearest names."""
+    entry = catalogue().find(name)
+    if entry is not None:
+        sizes = {size_text(build.bytes) for build in entry.builds}
+        raise NotFound(
+            f"The pair '{entry.name}' is not on this machine; 'edgespec pull {entry.name}' fetches"
+            f" it ({' or '.join(sorted(sizes))})."
+        )
+    known = [DEMO, *catalogue().names]
+    known += [pair.name for pair in installed_pairs().pairs]
+    known += [model.name for model in found_models()]
+    near = difflib.get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.5)
+    meant = f"; near it are {', '.join(shown(n, 80) for n in near)}" if near else ""
     raise NotFound(
-        f"There is no pair '{shown(pair)}'; the known pair is '{DEMO}', or {_GIVE_FILES}."
+        f"There is no pair '{shown(name, 120)}'{meant}; 'edgespec pairs' lists them all, or"
+        f" {_GIVE_FILES}."
     )
+
+
+def _file_of(text: str) -> Path:
+    """The file or folder that --target or --draft names."""
+    path = _path(text)
+    if os.path.exists(path):  # unlike Path.exists, False for any name that no file can have
+        return path
+    try:
+        wanted = parse(text)
+    except BadInput:
+        return path
+    return _cached(wanted).target if isinstance(wanted, Remote) else path
 
 
 def _path(text: str) -> Path:
@@ -71,13 +187,15 @@ def _path(text: str) -> Path:
 
 def _one_model(path: Path) -> Pair:
     if os.path.isdir(path):
-        return _folder(path)
+        return _mlx_folder(path) or _folder(path)
     header = read_model(path)
     _must_run_alone(header)
     return Pair(shown(header.name, 80), header.path)
 
 
 def _with_draft(chosen: Pair, path: Path) -> Pair:
+    if os.path.isdir(path) or os.path.isdir(chosen.target):
+        return Pair(chosen.name, chosen.target, path)  # MLX, whose vocabularies its backend reads
     header = read_model(path)
     _must_run_alone(header)
     if header.path.samefile(chosen.target):
@@ -97,6 +215,14 @@ def _must_run_alone(header: GgufHeader) -> None:
         )
     if not header.tensors:
         raise BadInput(f"{shown(header.path)} holds no weights; name a whole model.")
+
+
+def _mlx_folder(folder: Path) -> Pair | None:
+    """A folder in the form that mlx-lm loads; None for any other."""
+    is_mlx = (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
+    if not is_mlx or any(folder.glob("*.gguf")):
+        return None
+    return Pair(shown(folder.resolve().name, 80), folder)
 
 
 def _folder(folder: Path) -> Pair:

@@ -104,10 +104,21 @@ def test_a_pair_and_a_target_are_one_too_many() -> None:
         resolve("demo", "x.gguf", None)
 
 
-@pytest.mark.parametrize("name", ["qwen9", "x" * 5000, "~nobody-here/x", "a\0b"])
-def test_an_unknown_pair_is_not_found_with_what_exists(name: str) -> None:
-    with pytest.raises(NotFound, match=r"known pair is 'demo', or give a GGUF file with --target"):
+def test_an_unknown_pair_is_not_found_and_the_way_on_is_named() -> None:
+    with pytest.raises(NotFound, match=r"'edgespec pairs' lists them all, or give a GGUF file"):
+        resolve("qwen9", None, None)
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b", "a\x1b[2J"])
+def test_what_no_model_can_be_called_is_a_mistake(name: str) -> None:
+    with pytest.raises(BadInput) as caught:
         resolve(name, None, None)
+    assert str(caught.value).isprintable()
+
+
+def test_the_folder_of_nobody_is_not_found() -> None:
+    with pytest.raises(NotFound, match="does not exist"):
+        resolve("~nobody-here/x", None, None)
 
 
 @pytest.mark.parametrize(("target", "draft"), [("no.gguf", None), (None, "no.gguf")])
