@@ -12,6 +12,7 @@ import click
 from edgespec.cli.opening import open_model, tell_about_gpu
 from edgespec.cli.options import Given, shared_flags
 from edgespec.cli.output import Progress, note
+from edgespec.cli.usual import pair_to_chat_with
 from edgespec.errors import BadInput
 
 if TYPE_CHECKING:
@@ -29,9 +30,11 @@ if TYPE_CHECKING:
 def chat(given: Given, pair: str | None, plain: bool) -> None:
     """Talk with a model and see which guesses it kept.
 
-    PAIR is `demo` or a folder with a model and its draft model. Without one, and without
-    --target, the demo answers.
+    PAIR is `demo`, a pair that was pulled, user/repo:quant, or a folder with a model and its draft
+    model. Without one, and without --target, the pair that was used last answers, or the demo.
     """
+    if pair is None and given.values["target"] is None:
+        pair = pair_to_chat_with()
     names = given.which(pair)
     if plain:
         _line_by_line(given, pair)

@@ -10,9 +10,13 @@ import click
 from edgespec.cli import leaving
 from edgespec.cli.bench import bench
 from edgespec.cli.chat import chat
+from edgespec.cli.config import config
 from edgespec.cli.doctor import doctor
 from edgespec.cli.leaving import Run, verbose_flag
+from edgespec.cli.listing import list_models
 from edgespec.cli.output import prepare_streams
+from edgespec.cli.pairs import pairs
+from edgespec.cli.removing import rm
 from edgespec.cli.run import run
 from edgespec.cli.tune import tune
 
@@ -50,7 +54,7 @@ def edgespec() -> None:
     """Makes a local language model answer faster without changing what it says."""
 
 
-for _command in (chat, run, doctor, bench, tune):
+for _command in (chat, run, doctor, bench, tune, pairs, list_models, rm, config):
     edgespec.add_command(_command)
 
 

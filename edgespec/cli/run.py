@@ -52,8 +52,8 @@ class Question:
 def run(given: Given, words: tuple[str, ...], **wanted: Any) -> None:
     """Answer PROMPT once; - reads it from standard input.
 
-    PAIR is `demo` or a folder with a model and its draft model. Without one, and without
-    --target, the demo answers.
+    PAIR is `demo`, a pair that was pulled, user/repo:quant, or a folder with a model and its draft
+    model. Without one, and without --target, the pair that was used last answers, or the demo.
     """
     if wanted["as_json"] and wanted["as_events"]:
         raise click.UsageError("--json and --events exclude each other; give one")

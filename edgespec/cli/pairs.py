@@ -1,0 +1,145 @@
+"""`edgespec pairs`: the catalogue, and what of it suits this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from edgespec.cli.leaving import verbose_flag
+from edgespec.cli.output import note, one_line, write, write_json
+from edgespec.cli.recommend import Recommendation, Room, recommend, room_here
+
+if TYPE_CHECKING:
+    from edgespec.models.catalogue import Build, Entry, Source
+
+_FITS = {True: "fits", False: "too large", None: "?"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The catalogue as this machine sees it. installed: names of the pairs that are here."""
+
+    entries: tuple[Entry, ...]
+    installed: frozenset[str]
+    room: Room
+    recommended: Recommendation | None
+
+    @property
+    def recommended_name(self) -> str | None:
+        return self.recommended.entry.name if self.recommended else None
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@verbose_flag
+def pairs(as_json: bool) -> None:
+    """List the known pairs: their size, whether they fit here, and which one is recommended."""
+    from edgespec.models.catalogue import catalogue
+    from edgespec.models.installed import installed_pairs
+
+    records, room = installed_pairs(), room_here()
+    for line in records.notes:
+        note(line)
+    entries = catalogue().entries
+    here = frozenset(pair.name for pair in records.pairs if pair.complete)
+    shelf = Shelf(entries, here, room, recommend(entries, room))
+    if as_json:
+        write_json(_as_dict(shelf), indent=2)
+    else:
+        write("\n".join(one_line_each(shelf)) + "\n")
+
+
+def one_line_each(shelf: Shelf) -> Iterator[str]:
+    """The catalogue for people."""
+    rows: list[tuple[str, ...]] = [("", "PAIR", "SIZE", "DRAFT", "HERE", "")]
+    rows += [_row(entry, shelf) for entry in shelf.entries]
+    yield from aligned(rows)
+    yield ""
+    yield f"Here: {shelf.room.text}."
+    if shelf.recommended is None:
+        yield "No pair of known size fits here."
+    else:
+        chosen = shelf.recommended
+        yield f"* recommended: {chosen.entry.name}, because {chosen.why}."
+    yield "+ installed.  ~ a size as its source states it; pulling tells the exact one."
+    yield "'edgespec pull PAIR' fetches one."
+
+
+def _row(entry: Entry, shelf: Shelf) -> tuple[str, ...]:
+    from edgespec.models.pairs import size_text
+
+    build = entry.build(*shelf.room.formats)
+    mark = "*" if entry.name == shelf.recommended_name else " "
+    mark += "+" if entry.name in shelf.installed else " "
+    told = build or entry.builds[0]
+    size = size_text(told.bytes) if told.bytes else "?"
+    if told.bytes and not told.verified:
+        size = f"~{size}"
+    fits = _FITS[shelf.room.fits(build)] if build else _only(told)
+    return mark, entry.name, size, "model" if told.draft else "n-gram", fits, entry.about
+
+
+def _only(build: Build) -> str:
+    return "Macs only" if build.format == "mlx" else "needs llama.cpp"
+
+
+def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Columns of the same width, for a font that has one."""
+    rows = [tuple(one_line(cell) if cell.strip() else cell for cell in row) for row in rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _as_dict(shelf: Shelf) -> dict[str, Any]:
+    room = shelf.room
+    return {
+        "machine": {
+            "free_bytes": room.free_bytes,
+            "gpu": room.gpu,
+            "formats": list(room.formats),
+        },
+        "recommended": shelf.recommended_name,
+        "why": shelf.recommended.why if shelf.recommended else None,
+        "pairs": [_entry_as_dict(entry, shelf) for entry in shelf.entries],
+    }
+
+
+def _entry_as_dict(entry: Entry, shelf: Shelf) -> dict[str, Any]:
+    build = entry.build(*shelf.room.formats)
+    return {
+        "name": entry.name,
+        "title": entry.title,
+        "about": entry.about,
+        "licence": entry.licence,
+        "context": entry.context,
+        "installed": entry.name in shelf.installed,
+        "runs_here": build is not None,
+        "fits": shelf.room.fits(build) if build else False,
+        "builds": [_build_as_dict(each) for each in entry.builds],
+    }
+
+
+def _build_as_dict(build: Build) -> dict[str, Any]:
+    return {
+        "format": build.format,
+        "bytes": build.bytes,
+        "target": _source_as_dict(build.target),
+        "draft": _source_as_dict(build.draft) if build.draft else None,
+        "evidence": list(build.evidence),
+        "verified": build.verified,
+    }
+
+
+def _source_as_dict(source: Source) -> dict[str, Any]:
+    return {
+        "repo": source.repo,
+        "file": source.file or None,
+        "quant": source.quant or None,
+        "revision": source.revision or None,
+        "bytes": source.bytes,
+    }
