@@ -139,16 +139,16 @@ class Report:
             "# Benchmark",
             f"**{self.verdict()}**",
             f"`{where.command}`",
-            f"{len(plan.prompts)} prompts, {plan.runs} runs, answers of at most {plan.tokens}"
-            f" tokens, arms in turns. {where.exactness}.",
-            *(f"- {_md(note)}" for note in self.all_notes()),
+            f"Prompts: {len(plan.prompts)}, runs: {plan.runs}, tokens: at most {plan.tokens} an"
+            f" answer; arms took turns. Exactness: {where.exactness}.",
+            "\n".join(f"- {_md(note)}" for note in self.all_notes()),
             *(_markdown(table) for table in self.tables() if table.rows),
             "## Surroundings",
             "\n".join(f"- {_md(line)}" for line in self._where()),
             "## What the figures mean",
             "\n".join(f"- {line}" for line in _DEFINITIONS),
         ]
-        return "\n\n".join(parts) + "\n"
+        return "\n\n".join(part for part in parts if part) + "\n"
 
     def _where(self) -> list[str]:
         where, host = self.surroundings, self.surroundings.host
