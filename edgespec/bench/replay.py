@@ -158,7 +158,7 @@ class Stage:
 
 
 class Arm(Protocol):
-    """A way of guessing."""
+    """A way of guessing. name: as `edgespec bench` calls it."""
 
     @property
     def name(self) -> str: ...
@@ -167,6 +167,11 @@ class Arm(Protocol):
     def needs_model(self) -> bool: ...
 
     def proposer(self, stage: Stage) -> Proposer: ...
+
+
+def proposer_name(sources: Sequence[str]) -> str:
+    """What `--proposer` calls these sources."""
+    return "auto" if len(sources) > 1 else sources[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +194,7 @@ class FixedArm:
 
     @property
     def name(self) -> str:
-        return f"{'+'.join(self.sources)}:{self.guesses}"
+        return f"{proposer_name(self.sources)}:{self.guesses}"
 
     @property
     def needs_model(self) -> bool:
@@ -212,7 +217,7 @@ class AutoArm:
 
     @property
     def name(self) -> str:
-        return "auto" if len(self.sources) > 1 else f"auto {self.sources[0]}"
+        return proposer_name(self.sources)
 
     @property
     def needs_model(self) -> bool:

@@ -15,12 +15,11 @@ from edgespec.bench.explore import (
 )
 from edgespec.bench.recorded import Recorded
 from edgespec.bench.recording import Drafter
-from edgespec.bench.replay import Arm, AutoArm, Cost, DraftCost, FixedArm
+from edgespec.bench.replay import Arm, AutoArm, Cost, DraftCost, FixedArm, proposer_name
 from edgespec.errors import OutOfMemory
 from edgespec.options import LoadOptions
 
 WORTH = 1.03  # times faster that a draft model, or a fixed length, must be than what is simpler
-_PROPOSERS = {("ngram",): "ngram", ("draft",): "draft", ("ngram", "draft"): "auto"}
 _BOUND = "foresight both"
 
 
@@ -159,6 +158,6 @@ def _ways(tried: Sequence[Arm], total: dict[str, float], draft: Path | None) -> 
     for arm in tried:
         match arm:
             case AutoArm(sources):
-                yield Way(draft, _PROPOSERS[sources], None, total[arm.name])
+                yield Way(draft, proposer_name(sources), None, total[arm.name])
             case FixedArm(sources, guesses):
-                yield Way(draft, _PROPOSERS[sources], guesses, total[arm.name])
+                yield Way(draft, proposer_name(sources), guesses, total[arm.name])

@@ -21,8 +21,10 @@ from edgespec.errors import BadInput, Cancelled, EdgespecError, NotFound
 if TYPE_CHECKING:
     from edgespec.api import AnswerOptions, Model
     from edgespec.bench.arms import Peer, Setup
+    from edgespec.bench.predicting import Predicted
     from edgespec.bench.prompts import Prompt
     from edgespec.bench.quick import Quick
+    from edgespec.bench.recorded import Recorded
     from edgespec.bench.report import Report
     from edgespec.bench.runner import Outcome, Plan
 
@@ -45,6 +47,7 @@ class Wanted:
     runs: int
     tokens: int
     quick: bool
+    explore: bool
     peers: tuple[Peer, ...]
 
 
@@ -90,6 +93,11 @@ class Wanted:
     help="Another program that answers on this machine; may be repeated.",
 )
 @click.option("--quick", is_flag=True, help="Under two minutes; ends with what to use.")
+@click.option(
+    "--explore",
+    is_flag=True,
+    help="Replay recorded answers every way first, then measure only what wins there.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--report", metavar="FILE", help="Write everything as Markdown too.")
 @click.option("--plot", metavar="DIR", help="Draw pictures into this folder too.")
@@ -121,7 +129,13 @@ def bench(given: Given, pair: str | None, **options: Any) -> None:
         for line in model.info.notes:
             note(line)
         tell_about_gpu(given)
+        predicted = None
+        if wanted.explore:
+            predicted = _predicted(model, given, wanted, shown=not options["as_json"])
+            wanted = replace(wanted, arms=predicted.arms)
         report = _measured(model, given, wanted)
+        if predicted is not None:
+            report = replace(report, extra=predicted.extra)
         advice = _advice(model, report) if wanted.quick else ""
     _show(report, advice, as_json=options["as_json"])
     if report_file is not None:
@@ -143,6 +157,10 @@ def _wanted(given: Given, options: dict[str, Any]) -> Wanted:
             raise BadInput(f"bench has no --{flag.replace('_', '-')}; say it with {instead}.")
     if options["quick"] and (options["arms"] or options["peers"]):
         raise BadInput("--quick chooses its arms itself; leave --arms and --peer out.")
+    if options["explore"] and (options["arms"] or options["quick"]):
+        raise BadInput("--explore chooses its arms itself; leave --arms and --quick out.")
+    if options["explore"] and given.values["temperature"]:
+        raise BadInput("--explore replays greedy answers; leave --temperature out.")
     arms, yardstick = _listed(options["arms"]), options["yardstick"]
     for name in (*arms, yardstick):
         if name != PLAIN_LOOP and not name.startswith("peer:"):
@@ -154,6 +172,7 @@ def _wanted(given: Given, options: dict[str, Any]) -> Wanted:
         runs=options["runs"],
         tokens=options["tokens"],
         quick=options["quick"],
+        explore=options["explore"],
         peers=_peers(options["peers"]),
     )
 
@@ -216,6 +235,24 @@ def _measured(model: Model, given: Given, wanted: Wanted) -> Report:
     outcome, notes = _run(model, setup, wanted)
     costs = Costs(before, model.loaded.target.cost.measured())
     return Report(outcome, here, costs, around.peak_memory_bytes(), tuple(notes))
+
+
+def _predicted(model: Model, given: Given, wanted: Wanted, *, shown: bool) -> Predicted:
+    """What replaying says, also on stdout where a person reads."""
+    from edgespec.bench.predicting import predict
+    from edgespec.bench.recording import record
+    from edgespec.cli.bench_screen import drawn
+
+    plan, _ = _plan(model, wanted)
+    tell = Progress(verbose=given.verbose)
+    records: list[Recorded] = []
+    for number, prompt in enumerate(plan.prompts, 1):
+        tell(f"recording the answer to prompt {number} of {len(plan.prompts)}")
+        records += record(model, prompt, plan.tokens, given.system)
+    predicted = predict(model, records, given.load_options())
+    if shown:
+        write(drawn([predicted.table()]))
+    return predicted
 
 
 def _run(model: Model, setup: Setup, wanted: Wanted) -> tuple[Outcome, list[str]]:
