@@ -16,6 +16,7 @@ from edgespec.cli.leaving import Run, verbose_flag
 from edgespec.cli.listing import list_models
 from edgespec.cli.output import prepare_streams
 from edgespec.cli.pairs import pairs
+from edgespec.cli.pull import pull
 from edgespec.cli.removing import rm
 from edgespec.cli.run import run
 from edgespec.cli.tune import tune
@@ -54,7 +55,7 @@ def edgespec() -> None:
     """Makes a local language model answer faster without changing what it says."""
 
 
-for _command in (chat, run, doctor, bench, tune, pairs, list_models, rm, config):
+for _command in (chat, run, pull, doctor, bench, tune, pairs, list_models, rm, config):
     edgespec.add_command(_command)
 
 

@@ -1,0 +1,213 @@
+"""From what the user names to a pair on this machine: chosen, judged, fetched, recorded."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from edgespec.errors import BadInput, IncompatiblePair, ModelFileError, NotFound
+from edgespec.models.catalogue import Format, Source, catalogue
+from edgespec.models.compat import check_vocabularies
+from edgespec.models.fetch import fetch, missing_bytes
+from edgespec.models.header import GgufHeader
+from edgespec.models.hub import Hub, RemoteFile, Snapshot
+from edgespec.models.installed import InstalledModel, InstalledPair, now, record
+from edgespec.models.names import Local, Named, Remote, files_of, format_of, parse, quant_of
+from edgespec.models.pairs import NO_DRAFT
+from edgespec.models.peek import peek
+from edgespec.models.shown import shown
+from edgespec.models.split import read_model
+from edgespec.models.transfer import Report
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to pull, as typed. draft: "" = the pair's own, `none` = no draft model.
+
+    revision: of the target; empty = as the catalogue pins it, else the main branch. formats: those
+    that run here, the better first.
+    """
+
+    name: str
+    draft: str = ""
+    revision: str = ""
+    formats: tuple[Format, ...] = ("gguf",)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One model on the hub: its files at a commit, the first part first.
+
+    header: what the beginning of a GGUF model says; None for MLX.
+    """
+
+    snapshot: Snapshot
+    files: tuple[RemoteFile, ...]
+    header: GgufHeader | None
+
+    @property
+    def format(self) -> Format:
+        return "mlx" if self.header is None else "gguf"
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+    @property
+    def quantisation(self) -> str:
+        """Such as Q4_K_M; empty where it is not told."""
+        return self.header.file_type if self.header else quant_of(self.files[0].name)
+
+
+@dataclass(frozen=True, slots=True)
+class PullPlan:
+    """What would be fetched. note: harmless differences of the vocabularies, in words."""
+
+    name: str
+    target: Chosen
+    draft: Chosen | None
+    licence: str | None = None
+    note: str = ""
+
+    @property
+    def models(self) -> tuple[Chosen, ...]:
+        return (self.target,) if self.draft is None else (self.target, self.draft)
+
+    def missing_bytes(self, hub: Hub) -> int:
+        return sum(missing_bytes(hub, model.snapshot, model.files) for model in self.models)
+
+
+def plan_pull(hub: Hub, wish: Wish, note: Note) -> PullPlan:
+    """Choose both models and compare their vocabularies; nothing is kept on this machine.
+
+    Raises: BadInput, NotFound; IncompatiblePair naming the first id that differs; ModelFileError;
+    as Hub.snapshot().
+    """
+    name, licence, target_source, draft_source = _sources(wish)
+    if wish.revision:
+        target_source = replace(target_source, revision=wish.revision)
+    target = _chosen(hub, target_source, note)
+    draft = None if draft_source is None else _chosen(hub, draft_source, note)
+    plan = PullPlan(name, target, draft, target.snapshot.licence or licence)
+    return replace(plan, note=_compared(target, draft))
+
+
+def pull(hub: Hub, plan: PullPlan, report: Report) -> InstalledPair:
+    """Fetch what is missing, check it as it lies on the disk, and record the pair.
+
+    Raises: as fetch(); ModelFileError.
+    """
+    paths = [fetch(hub, model.snapshot, model.files, report) for model in plan.models]
+    headers = [
+        read_model(files[0]) if model.format == "gguf" else None
+        for model, files in zip(plan.models, paths, strict=True)
+    ]
+    if len(headers) == 2 and headers[0] and headers[1]:
+        check_vocabularies(headers[0], headers[1])
+    models = [_installed(*both) for both in zip(plan.models, paths, strict=True)]
+    pair = InstalledPair(
+        plan.name,
+        plan.target.format,
+        models[0],
+        models[1] if len(models) > 1 else None,
+        now(),
+    )
+    record(pair)
+    return pair
+
+
+def _sources(wish: Wish) -> tuple[str, str | None, Source, Source | None]:
+    """The pair's name and licence, its target and its draft."""
+    wanted = parse(wish.name)
+    match wanted:
+        case Local():
+            raise BadInput(
+                f"'{shown(wish.name, 120)}' names a file on this machine; run it with 'edgespec"
+                f" chat --target {shown(wish.name, 120)}', or name what the hub has."
+            )
+        case Remote():
+            draft = _draft_source(wish, None)
+            return wanted.label, None, Source(wanted.repo, quant=wanted.quant), draft
+        case Named():
+            entry = catalogue().find(wanted.name)
+            if entry is None:
+                raise _unknown(wanted.name)
+            build = entry.build(*wish.formats)
+            if build is None:
+                raise NotFound(
+                    f"'{entry.name}' comes as {entry.builds[0].format.upper()} only, which no"
+                    " backend here runs; 'edgespec doctor' tells what is missing."
+                )
+            return entry.name, entry.licence, build.target, _draft_source(wish, build.draft)
+
+
+def _draft_source(wish: Wish, own: Source | None) -> Source | None:
+    if not wish.draft:
+        return own
+    if wish.draft == NO_DRAFT:
+        return None
+    wanted = parse(wish.draft)
+    if not isinstance(wanted, Remote):
+        raise BadInput(
+            f"--draft {shown(wish.draft, 120)} is no repository on the hub; give user/repo:quant or"
+            " none. A file on this machine is given to 'edgespec chat --draft FILE'."
+        )
+    return Source(wanted.repo, quant=wanted.quant)
+
+
+def _unknown(name: str) -> NotFound:
+    near = difflib.get_close_matches(name, catalogue().names, n=3, cutoff=0.5)
+    meant = f"; near it are {', '.join(near)}" if near else ""
+    return NotFound(
+        f"There is no pair '{shown(name, 120)}'{meant}; 'edgespec pairs' lists them, and"
+        " user/repo:quant names any GGUF model on the hub."
+    )
+
+
+def _chosen(hub: Hub, source: Source, note: Note) -> Chosen:
+    snapshot = hub.snapshot(source.repo, source.revision or None, note)
+    files = _files(source, snapshot)
+    if format_of(files) == "mlx":
+        return Chosen(snapshot, files, None)
+    header = peek(hub, snapshot, files, note)
+    if header.kind != "model" or not header.tensors:
+        raise ModelFileError(
+            f"{shown(files[0].name, 120)} in {shown(source.repo)} is of the kind"
+            f" '{shown(header.kind, 40)}', not a language model by itself; choose another file."
+        )
+    return Chosen(snapshot, files, header)
+
+
+def _files(source: Source, snapshot: Snapshot) -> tuple[RemoteFile, ...]:
+    try:
+        return files_of(source, snapshot.files)
+    except NotFound as error:
+        raise NotFound(f"{shown(source.repo)}: {error}") from error
+
+
+def _compared(target: Chosen, draft: Chosen | None) -> str:
+    if draft is None:
+        return ""
+    if draft.files == target.files:
+        raise BadInput(
+            f"{shown(target.files[0].name, 120)} is both target and draft, which cannot be faster;"
+            " name a smaller model with --draft, or --draft none."
+        )
+    if draft.format != target.format:
+        raise IncompatiblePair(
+            f"{shown(draft.snapshot.repo)} is {draft.format.upper()} and"
+            f" {shown(target.snapshot.repo)} is {target.format.upper()}; name a draft model in the"
+            " target's format."
+        )
+    if target.header is None or draft.header is None:
+        return "MLX vocabularies are compared when the pair is loaded"
+    return check_vocabularies(target.header, draft.header).note
+
+
+def _installed(model: Chosen, paths: Sequence[Path]) -> InstalledModel:
+    files = tuple(path.absolute() for path in paths)
+    return InstalledModel(model.snapshot.repo, model.snapshot.commit, files, model.size)

@@ -1,0 +1,372 @@
+"""`edgespec pull`: says what it would fetch, asks, fetches, checks, records."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from fake_hub import COMMIT, PIECE, FakeHub, Fault
+from scene import TOKEN
+from tiny_models import TinyModels
+
+from edgespec.cli.root import edgespec
+from edgespec.models.hub import Hub
+from edgespec.models.installed import find_installed
+
+TARGET, DRAFT = "org/big-GGUF", "org/small-GGUF"
+Pull = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("EDGESPEC_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def models(fake_hub: FakeHub, tiny_models: TinyModels) -> FakeHub:
+    """A target in two quantisations, and a draft model that fits it."""
+    target, draft = tiny_models(seed=1).read_bytes(), tiny_models(seed=1, layers=1).read_bytes()
+    fake_hub.add(TARGET, {"big-Q4_K_M.gguf": target, "big-Q8_0.gguf": target + b"\0"})
+    fake_hub.add(DRAFT, {"small-Q8_0.gguf": draft})
+    return fake_hub
+
+
+@pytest.fixture
+def pull(client: Hub, monkeypatch: pytest.MonkeyPatch) -> Pull:
+    """Runs the command in this process, with the fake hub and an empty cache."""
+    monkeypatch.setattr(Hub, "from_environment", lambda: client)
+
+    def run(*arguments: str, **extra: object) -> Result:
+        return CliRunner().invoke(edgespec, ["pull", *arguments], **extra)  # type: ignore[arg-type]
+
+    return run
+
+
+@pytest.fixture
+def at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgespec.cli.pull._can_answer", lambda: True)
+
+
+def content_bytes(hub: FakeHub) -> int:
+    return sum(len(content) for repo in hub.repos.values() for content in repo.files.values())
+
+
+def test_a_pull_fetches_both_halves_and_records_them(
+    models: FakeHub, pull: Pull, client: Hub
+) -> None:
+    result = pull(TARGET, "--draft", DRAFT, "--yes")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"{TARGET} is here. Next: edgespec chat {TARGET}\n"
+    for told in (TARGET, DRAFT, "big-Q4_K_M.gguf", COMMIT[:8], "apache-2.0", "memory", "fetch"):
+        assert told in result.stderr
+    pair = find_installed(TARGET)
+    assert pair is not None
+    assert pair.draft is not None
+    assert pair.target.commit == pair.draft.commit == COMMIT
+    assert pair.target.files[0].read_bytes() == models.repos[TARGET].files["big-Q4_K_M.gguf"]
+    assert pair.draft.files[0].read_bytes() == models.repos[DRAFT].files["small-Q8_0.gguf"]
+    assert pair.target.files[0].is_relative_to(client.cache)
+
+
+def test_what_was_pulled_is_found_by_its_name_without_the_hub(models: FakeHub, pull: Pull) -> None:
+    from edgespec.models.pairs import resolve
+
+    pull(f"{TARGET}:Q8_0", "--draft", DRAFT, "--yes")
+    models.seen.clear()
+    pair = resolve(f"{TARGET}:Q8_0", None, None)
+    assert (pair.target.name, pair.draft and pair.draft.name) == (
+        "big-Q8_0.gguf",
+        "small-Q8_0.gguf",
+    )
+    assert models.seen == []
+
+
+def test_the_second_pull_fetches_nothing_and_asks_nothing(models: FakeHub, pull: Pull) -> None:
+    pull(TARGET, "--yes")
+    sent = models.bytes_sent
+    result = pull(TARGET)
+    assert result.exit_code == 0
+    assert "nothing: all is here" in result.stderr
+    assert models.bytes_sent == sent
+
+
+def test_a_dry_run_tells_and_leaves_nothing_behind(
+    models: FakeHub, pull: Pull, client: Hub
+) -> None:
+    result = pull(TARGET, "--draft", DRAFT, "--dry-run")
+    assert result.exit_code == 0
+    assert "target    org/big-GGUF at c0ffee00: big-Q4_K_M.gguf, F32" in result.stdout
+    assert "main memory" in result.stdout
+    assert not client.cache.exists()
+    assert find_installed(TARGET) is None
+
+
+def test_json_is_one_object_with_everything_that_was_decided(models: FakeHub, pull: Pull) -> None:
+    result = pull(TARGET, "--draft", DRAFT, "--yes", "--json")
+    told = json.loads(result.stdout)
+    assert told["fetched"] is True
+    assert told["target"]["commit"] == COMMIT
+    assert told["licence"] == "apache-2.0"
+    assert told["fits"] is True
+    assert Path(told["draft"]["files"][0]["path"]).is_file()
+    dry = json.loads(pull(TARGET, "--draft", DRAFT, "--dry-run", "--json").stdout)
+    assert dry["fetched"] is False
+    assert dry["bytes_to_fetch"] == 0
+
+
+def test_without_a_terminal_nothing_is_fetched_unasked(
+    models: FakeHub, pull: Pull, client: Hub
+) -> None:
+    result = pull(f"{TARGET}:q8_0", "--draft", DRAFT)
+    assert result.exit_code == 2
+    line = f"run: edgespec pull {TARGET}:q8_0 --draft {DRAFT} --yes"
+    assert line in result.stderr
+    assert not client.cache.exists()
+
+
+@pytest.mark.usefixtures("at_a_terminal")
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 130), ("y\n", 0), ("\n", 0)])
+def test_a_person_is_asked_after_the_plan_was_told(
+    models: FakeHub, pull: Pull, answer: str, code: int
+) -> None:
+    result = pull(TARGET, input=answer)
+    assert result.exit_code == code
+    assert result.stderr.index("memory") < result.stderr.index("Fetch this?")
+    assert (find_installed(TARGET) is not None) == (code == 0)
+
+
+def test_an_incompatible_draft_is_found_before_anything_is_fetched(
+    models: FakeHub, pull: Pull, client: Hub, tiny_models: TinyModels
+) -> None:
+    other = tiny_models(tokens=[f"w{i}" for i in range(384)]).read_bytes()
+    models.add("org/other", {"other-Q8_0.gguf": other})
+    result = pull(TARGET, "--draft", "org/other", "--yes")
+    assert result.exit_code == 6
+    assert "id 0 is" in result.stderr or "tokenizers" in result.stderr
+    assert f"edgespec pull {TARGET} --draft none" in result.stderr
+    assert not client.cache.exists()
+
+
+def test_a_model_is_no_draft_for_itself(models: FakeHub, pull: Pull) -> None:
+    result = pull(TARGET, "--draft", TARGET, "--yes")
+    assert result.exit_code == 2
+    assert "both target and draft" in result.stderr
+
+
+def test_a_quantisation_that_is_not_there_names_those_that_are(models: FakeHub, pull: Pull) -> None:
+    result = pull(f"{TARGET}:Q2_K", "--yes")
+    assert result.exit_code == 3
+    assert "org/big-GGUF: There is no quantisation 'Q2_K'; there are Q4_K_M, Q8_0." in result.stderr
+
+
+def test_a_split_model_is_fetched_whole_and_judged_as_one(
+    fake_hub: FakeHub, pull: Pull, tiny_models: TinyModels
+) -> None:
+    content = tiny_models(seed=2).read_bytes()
+    names = [f"m-Q8_0-0000{n}-of-00002.gguf" for n in (1, 2)]
+    fake_hub.add(TARGET, {name: content for name in names})
+    result = pull(TARGET, "--yes")
+    assert result.exit_code == 0, result.output
+    pair = find_installed(TARGET)
+    assert pair is not None
+    assert [file.name for file in pair.target.files] == names
+
+
+def test_only_the_header_is_read_before_the_yes(
+    fake_hub: FakeHub, pull: Pull, tiny_models: TinyModels
+) -> None:
+    content = tiny_models(seed=3).read_bytes()
+    fake_hub.add(TARGET, {"m-Q8_0.gguf": content + bytes(30_000_000)})
+    assert pull(TARGET, "--dry-run").exit_code == 0
+    assert 0 < fake_hub.bytes_sent < 8_000_000
+
+
+def test_what_is_no_gguf_file_is_found_before_the_yes(fake_hub: FakeHub, pull: Pull) -> None:
+    fake_hub.add(TARGET, {"m-Q8_0.gguf": b"PK\3\4" + bytes(5000)})
+    result = pull(TARGET, "--yes")
+    assert result.exit_code == 1
+    assert "m-Q8_0.gguf is not a GGUF file" in result.stderr
+
+
+def test_a_gated_repository_is_told_before_the_yes(models: FakeHub, pull: Pull) -> None:
+    models.repos[TARGET].gated = True
+    result = pull(TARGET)
+    assert result.exit_code == 4
+    assert "accept its terms at https://hf.co/org/big-GGUF" in result.stderr
+
+
+def test_offline_is_exit_code_5(
+    models: FakeHub, pull: Pull, client: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Hub, "from_environment", lambda: replace(client, offline=True))
+    result = pull(TARGET, "--yes")
+    assert result.exit_code == 5
+    assert "HF_HUB_OFFLINE" in result.stderr
+
+
+def test_offline_what_is_in_the_cache_can_be_pulled(
+    models: FakeHub, pull: Pull, client: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pull(TARGET, "--yes")
+    monkeypatch.setattr(Hub, "from_environment", lambda: replace(client, offline=True))
+    models.seen.clear()
+    result = pull(TARGET)
+    assert result.exit_code == 0, result.output
+    assert models.seen == []
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("no-such-pair", 3),
+        ("org/no-such", 3),
+        ("demo", 2),
+        ("./file.gguf", 2),
+        ("org/../x", 2),
+        ("a\x1b]52;c;aGk=\x07/b", 2),
+        ("", 2),
+    ],
+)
+def test_a_name_that_leads_nowhere_is_one_clean_line(
+    models: FakeHub, pull: Pull, name: str, code: int
+) -> None:
+    result = pull(name, "--yes")
+    assert result.exit_code == code
+    assert result.stdout == ""
+    [line] = result.stderr.splitlines()
+    assert line.startswith("edgespec: ")
+    assert "\x1b" not in line
+    assert "\x07" not in line
+
+
+def test_what_the_hub_says_about_itself_reaches_no_terminal_raw(
+    models: FakeHub, pull: Pull
+) -> None:
+    models.repos[TARGET].tags = ("license:\x1b]0;owned\x07mit\u202e",)
+    result = pull(TARGET, "--dry-run")
+    assert result.exit_code == 0
+    assert "\x1b" not in result.output
+    assert "\x07" not in result.output
+    assert "\u202e" not in result.output
+
+
+def test_a_model_that_does_not_fit_is_told_with_what_would_help(
+    models: FakeHub, pull: Pull, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgespec.cli.pull_plan.available_memory", lambda: 0)
+    monkeypatch.setattr("edgespec.loading.available_memory", lambda: 20 << 20)
+    told = json.loads(pull(TARGET, "--dry-run", "--json").stdout)
+    assert told["fits"] is False
+    assert "too little" in told["memory_advice"]
+
+
+def test_mlx_models_are_fetched_whole(fake_hub: FakeHub, pull: Pull) -> None:
+    files = {"config.json": b"{}", "model.safetensors": bytes(5000), "tokenizer.json": b"{}"}
+    large = {"model.safetensors"}
+    fake_hub.add(TARGET, {**files, "README.md": b"", "modeling.py": b"evil"}, large=large)
+    result = pull(TARGET, "--yes")
+    assert result.exit_code == 0, result.output
+    pair = find_installed(TARGET)
+    assert pair is not None
+    assert sorted(file.name for file in pair.target.files) == sorted(files)
+    assert pair.path(pair.target) == pair.target.files[0].parent
+
+
+def environment(hub: FakeHub, cache: Path, tmp_path: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "HF_ENDPOINT": hub.endpoint,
+        "HF_HUB_CACHE": str(cache),
+        "HF_HOME": str(tmp_path / "hf"),
+        "HF_TOKEN": TOKEN,
+    }
+
+
+@pytest.fixture
+def process() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, env: dict[str, str]) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "edgespec", "pull", *arguments]
+        pipe = subprocess.PIPE
+        started.append(
+            subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, encoding="utf-8")
+        )
+        return started[-1]
+
+    yield start
+    for child in started:
+        child.kill()
+        child.communicate()
+
+
+def test_the_installed_command_reads_the_variables_of_the_hub(
+    models: FakeHub,
+    hub_cache: Path,
+    tmp_path: Path,
+    process: Callable[..., subprocess.Popen[str]],
+) -> None:
+    child = process(TARGET, "--yes", env=environment(models, hub_cache, tmp_path))
+    out, err = child.communicate(timeout=120)
+    assert child.returncode == 0, err
+    assert out == f"{TARGET} is here. Next: edgespec chat {TARGET}\n"
+    assert "big-Q4_K_M.gguf: 100% of" in err
+    assert TOKEN not in out + err
+    by_host = {(seen.host, seen.headers.get("authorization")) for seen in models.seen}
+    assert by_host == {("hub", f"Bearer {TOKEN}"), ("storage", None)}
+    offline = {**environment(models, hub_cache, tmp_path), "HF_HUB_OFFLINE": "1"}
+    child = process(DRAFT, "--yes", env=offline)
+    assert "HF_HUB_OFFLINE is set" in child.communicate(timeout=120)[1]
+    assert child.returncode == 5
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there interrupts are sent in another way")
+def test_an_interrupt_keeps_what_has_arrived_and_says_so(
+    fake_hub: FakeHub,
+    client: Hub,
+    tmp_path: Path,
+    tiny_models: TinyModels,
+    process: Callable[..., subprocess.Popen[str]],
+) -> None:
+    content = tiny_models(seed=4).read_bytes() + bytes(100 * PIECE)
+    fake_hub.add(TARGET, {"m-Q8_0.gguf": content})
+    env = environment(fake_hub, client.cache, tmp_path)
+    fake_hub.pause_s = 0.02
+    child = process(TARGET, "--yes", env=env)
+    part = client.folder(TARGET).part(client.snapshot(TARGET).files[0].blob)
+    while child.poll() is None and not (part.exists() and part.stat().st_size > 3 * PIECE):
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 130, err
+    assert err.splitlines()[-1] == (
+        "edgespec: Stopped. What has arrived is kept, and the same line goes on from there."
+    )
+    kept = part.stat().st_size
+    assert content.startswith(part.read_bytes())
+    fake_hub.pause_s = 0
+    fake_hub.seen.clear()
+    child = process(TARGET, "--yes", env=env)
+    assert child.communicate(timeout=120)[0].startswith(f"{TARGET} is here.")
+    assert fake_hub.content_requests()[-1].headers["range"] == f"bytes={kept}-"
+
+
+def test_a_fetch_that_breaks_for_good_is_exit_code_5_and_no_pair_is_recorded(
+    models: FakeHub, pull: Pull, waits: list[float]
+) -> None:
+    models.faults += [Fault(), *[Fault(cut=10)] * 9]
+    result = pull(TARGET, "--yes")
+    assert result.exit_code == 5
+    assert find_installed(TARGET) is None
+    assert "try 2 of 6" in result.stderr
