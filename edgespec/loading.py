@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from edgespec import backends
-from edgespec.backends import BackendProbe, LoadedModel, Placement, SessionOptions
+from edgespec.backends import DeviceMemory, LoadedModel, Placement, SessionOptions
 from edgespec.decoding.proposer import Proposer
 from edgespec.decoding.session import Session
 from edgespec.errors import BadInput, EdgespecError
@@ -146,7 +146,7 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
     """
     checked = _check(pair, options)
     backend = backends.find(options.backend)
-    checked, options = _fitted(checked, options, available(backend.probe()), report)
+    checked, options = _fitted(checked, options, room(backend.probe().gpu_memory), report)
     pair = checked.pair
     opened: list[LoadedModel] = []
     try:
@@ -195,16 +195,22 @@ class _Checked:
     memory: str = ""
 
 
-def available(probe: BackendProbe) -> Available:
-    """What this machine has free for the models of a backend."""
-    gpus = tuple(GpuMemory(gpu.free_bytes, gpu.unified) for gpu in probe.gpu_memory)
-    return Available(available_memory(), gpus)
+def room(gpus: Iterable[DeviceMemory]) -> Available:
+    """What this machine has free for models, with the GPUs that a backend uses."""
+    return Available(
+        available_memory(), tuple(GpuMemory(gpu.free_bytes, gpu.unified) for gpu in gpus)
+    )
+
+
+def usual_context(header: GgufHeader) -> int:
+    """Tokens where no context was asked for."""
+    return min(header.context_length or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
 
 
 def _check(pair: Pair, options: LoadOptions) -> _Checked:
     header = read_model(pair.target)
     draft = read_model(pair.draft) if pair.draft else None
-    context = options.context or min(header.context_length or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
+    context = options.context or usual_context(header)
     shared = check_vocabularies(header, draft).shared if draft is not None else 0
     plan = replace(
         memory.plan(header, draft, context, options.kv_type),
@@ -233,6 +239,11 @@ def _fitted(
     report(line)
     if plan.tight(free):
         notes.append(f"Memory is short: {line}.")
+    trained = plan.target.trained_context
+    if trained and plan.context > trained:
+        notes.append(
+            f"The model was trained on {trained} tokens; text beyond them may make no sense."
+        )
     if plan.draft is not None and plan.draft_context < plan.context:
         notes.append(
             f"The draft model reads {plan.draft_context} tokens; beyond that answers go on"

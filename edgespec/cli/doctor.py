@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from importlib.metadata import EntryPoint, PackageNotFoundError, version
 from importlib.util import find_spec
 from shutil import which
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,7 +17,12 @@ from edgespec.cli.install import install_line, rebuild_line
 from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.machine import Gpu, Machine, apple_chip, gpus, this_machine
 from edgespec.cli.output import one_line, write, write_json
+from edgespec.cli.planned import Planned, planned, planned_usually
+from edgespec.cli.values import Whole
 from edgespec.errors import BackendMissing, EdgespecError
+
+if TYPE_CHECKING:
+    from edgespec.backends import DeviceMemory
 
 _PACKAGES = ("numpy", "llama-cpp-python", "mlx-lm", "textual", "huggingface-hub")
 _LLAMA_CPP = "llamacpp"
@@ -35,20 +40,28 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One backend. gpu: whether its build can use one at all. install: a line that helps."""
+    """One backend.
+
+    gpu: whether its build can use one at all. gpu_memory: of the GPUs that it uses. install: a
+    line that helps.
+    """
 
     name: str
     state: State
     version: str = ""
     devices: tuple[str, ...] = ()
     gpu: bool = False
+    gpu_memory: tuple[DeviceMemory, ...] = ()
     message: str = ""
     install: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that the doctor found. tuned: what `edgespec tune` chose, a text for each target."""
+    """All that the doctor found.
+
+    tuned: what `edgespec tune` chose, a text for each target. plan: what a pair takes here.
+    """
 
     machine: Machine
     gpus: tuple[Gpu, ...]
@@ -56,6 +69,7 @@ class Report:
     demo: bool
     advice: tuple[str, ...]
     tuned: tuple[str, ...] = ()
+    plan: Planned | None = None
 
     @property
     def healthy(self) -> bool:
@@ -63,14 +77,20 @@ class Report:
 
 
 @click.command()
+@click.argument("pair", required=False)
+@click.option("--context", type=Whole(16, 2**31), metavar="N", help="Tokens to plan memory for.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @verbose_flag
-def doctor(as_json: bool) -> None:
+def doctor(pair: str | None, context: int | None, as_json: bool) -> None:
     """Show what this machine has, which backend works, and what is missing.
 
-    Ends with 0 when at least one backend works.
+    With a PAIR, a folder or a model file, also whether that fits into memory; without one, the
+    pair that opens when none is named. Ends with 0 when at least one backend works.
     """
     report = examine()
+    gpus = next((b.gpu_memory for b in report.backends if b.state is State.WORKS), ())
+    plan = planned(pair, context, gpus) if pair else planned_usually(context, gpus)
+    report = replace(report, plan=plan)
     if as_json:
         write_json(_as_dict(report), indent=2)
     else:
@@ -114,7 +134,9 @@ def check_backend(entry: EntryPoint) -> Checked:
         # a native library that does not fit this machine fails in any of these ways
         return Checked(entry.name, State.BROKEN, message=one_line(str(error)))
     devices = tuple(one_line(device) for device in probe.devices)
-    return Checked(entry.name, State.WORKS, one_line(probe.version), devices, gpu=probe.gpu)
+    return Checked(
+        entry.name, State.WORKS, one_line(probe.version), devices, probe.gpu, probe.gpu_memory
+    )
 
 
 def idle_gpu_advice() -> Iterable[str]:
@@ -168,6 +190,9 @@ def one_line_each(report: Report) -> Iterable[str]:
     yield f"Demo      {'installed' if report.demo else 'not installed'}"
     if report.tuned:
         yield f"Tuned     {'; '.join(report.tuned)}"
+    if report.plan:
+        yield f"Plan      '{report.plan.pair}' with a context of {report.plan.context} tokens"
+        yield from (f"          {line}" for line in (*report.plan.lines, report.plan.help) if line)
     yield from (f"Advice    {advice}" for advice in report.advice)
 
 
@@ -189,6 +214,7 @@ def _as_dict(report: Report) -> dict[str, Any]:
         "backends": [asdict(backend) for backend in report.backends],
         "demo": report.demo,
         "tuned": list(report.tuned),
+        "plan": None if report.plan is None else asdict(report.plan) | {"fits": report.plan.fits},
         "advice": list(report.advice),
     }
 

@@ -45,15 +45,11 @@ def fit(needed: MemoryPlan, available: Available) -> Fitted:
 
     Raises: OutOfMemory where none of these is enough.
     """
-    if needed.fits(available):
-        return Fitted(needed, ())
-    for candidate in _smaller(needed, available):
-        context = largest_context(candidate, available, SHORT_CONTEXT)
-        if context:
-            fitted = replace(candidate, context=context)
-            return Fitted(fitted, tuple(_changes(needed, fitted)))
-    check(needed, available)
-    raise AssertionError("a plan that does not fit passed its check")
+    found = _found(needed, available)
+    if found is None:
+        check(needed, available)
+        raise AssertionError("a plan that does not fit passed its check")
+    return Fitted(found, tuple(_changes(needed, found)))
 
 
 def largest_context(needed: MemoryPlan, available: Available, least: int) -> int:
@@ -70,6 +66,17 @@ def largest_context(needed: MemoryPlan, available: Available, least: int) -> int
         fits = replace(needed, context=middle * _CONTEXT_STEP).fits(available)
         low, high = (middle, high) if fits else (low, middle - 1)
     return low * _CONTEXT_STEP if low * _CONTEXT_STEP >= least else 0
+
+
+def _found(needed: MemoryPlan, available: Available) -> MemoryPlan | None:
+    """The first plan that fits, in the order of harm."""
+    if needed.fits(available):
+        return needed
+    for candidate in _smaller(needed, available):
+        context = largest_context(candidate, available, SHORT_CONTEXT)
+        if context:
+            return replace(candidate, context=context)
+    return None
 
 
 def _smaller(needed: MemoryPlan, available: Available) -> Iterator[MemoryPlan]:
@@ -134,6 +141,9 @@ def _ways(needed: MemoryPlan, available: Available, worst: Demand) -> Iterator[s
     room = needed.target.weight_bytes - worst.missing_bytes
     if room * 8 >= needed.target.parameters * _FEWEST_BITS:
         yield f"a smaller quantisation, with weights of at most {size(room)}"
+    found = _found(needed, available)
+    if found is not None:
+        yield f"--fit, which takes {' and '.join(_changes(needed, found))}"
 
 
 def _saving(flag: str, before: MemoryPlan, after: MemoryPlan, available: Available) -> str:

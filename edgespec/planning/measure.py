@@ -90,17 +90,19 @@ def measure(session: Session, prompt: Sequence[int], within_s: float = WITHIN_S)
     plain_s = min(_timed(session, tokens, [], 2))
     positions = 16 if plain_s < within_s / 90 else 8 if plain_s < within_s / 50 else 4
     text, plain_rows = _greedy(session, tokens, positions)
-    rows = {1: plain_rows}
-    for n in widths[1:]:
-        rows[n] = _rows_at(session, tokens, text, n)[:positions]
+    digests, difference = {1: _digest(plain_rows)}, 0.0
+    for n in widths[1:]:  # the scores of all widths at once would be many megabytes
+        rows = _rows_at(session, tokens, text, n)[:positions]
+        digests[n] = _digest(rows)
+        difference = max(difference, float(np.abs(plain_rows - rows).max()))
     times: dict[int, list[float]] = defaultdict(list)
     while not times or (perf_counter() - started < within_s and len(times[1]) < 12):
         for n in widths:
             times[n] += _timed(session, tokens, text[: n - 1], 2 if n <= 4 else 1)
     return Measurement(
         {n: min(times[n]) for n in widths},  # whatever else the machine did only adds
-        _classes({n: _digest(r) for n, r in rows.items()}),
-        max(float(np.abs(rows[1] - r).max()) for r in rows.values()),
+        _classes(digests),
+        difference,
         len(tokens),
     )
 

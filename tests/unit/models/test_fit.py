@@ -51,10 +51,23 @@ def test_what_does_not_fit_says_by_how_much_and_what_helps_in_order() -> None:
     ways = told.split(": ")[1].split("; or ")
     assert re.fullmatch(r"--context 24\d{3}", ways[0])
     assert ways[1].startswith("--draft none (saves 1.0 GiB)")
-    assert ways[2:] == [
+    assert ways[2:4] == [
         "--kv-type q8_0 (saves 1.9 GiB)",
-        "a smaller quantisation, with weights of at most 7.0 GiB.",
+        "a smaller quantisation, with weights of at most 7.0 GiB",
     ]
+    assert re.fullmatch(
+        r"--fit, which takes a context of 24\d{3} tokens instead of 32768\.", ways[4]
+    )
+
+
+def test_what_helps_only_together_is_named_as_what_fit_takes() -> None:
+    told = message(big(), free(8.2))
+    assert re.search(
+        r"; or --fit, which takes a context of \d+ tokens instead of 32768"
+        r" and no draft model and the cache in q8_0\.$",
+        told,
+    )
+    assert "--fit" not in message(big(), free(7))
 
 
 def test_a_proposed_context_fits_and_the_next_step_would_not() -> None:
