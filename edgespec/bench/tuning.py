@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgespec.api import Model
-from edgespec.bench.explore import (
-    LENGTHS,
-    Explored,
-    explore,
-    total_seconds,
-)
+from edgespec.bench.explore import LENGTHS, explore, total_seconds
 from edgespec.bench.recorded import Recorded
 from edgespec.bench.recording import Drafter
 from edgespec.bench.replay import Arm, AutoArm, Cost, DraftCost, FixedArm, proposer_name
@@ -20,7 +15,6 @@ from edgespec.errors import OutOfMemory
 from edgespec.options import LoadOptions
 
 WORTH = 1.03  # times faster that a draft model, or a fixed length, must be than what is simpler
-_BOUND = "foresight both"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +108,8 @@ def without_model(records: Sequence[Recorded], cost: Cost) -> Candidate:
     """The best way with an n-gram alone."""
     tried: list[Arm] = [AutoArm(("ngram",)), *(FixedArm(("ngram",), n) for n in LENGTHS)]
     explored = explore(records, cost, None, tried)
-    return Candidate(_best(explored, tried, None), total_seconds(explored)["foresight ngram"])
+    total = total_seconds(explored)
+    return Candidate(fastest(_ways(tried, total, None)), total["foresight ngram"])
 
 
 def with_model(
@@ -125,8 +120,8 @@ def with_model(
     tried: list[Arm] = [AutoArm(kind) for kind in kinds]
     tried += [FixedArm(kind, n) for kind in kinds for n in LENGTHS]
     explored = explore(records, cost, drafter, tried)
-    bound_s = total_seconds(explored)[_BOUND]
-    return Candidate(_best(explored, tried, draft), bound_s, drafter)
+    total = total_seconds(explored)
+    return Candidate(fastest(_ways(tried, total, draft)), total["foresight both"], drafter)
 
 
 def plainly(records: Sequence[Recorded], cost: Cost) -> Way:
@@ -143,10 +138,9 @@ def chosen(plain: Way, candidates: Sequence[Candidate]) -> Way:
     return best
 
 
-def _best(explored: Sequence[Explored], tried: Sequence[Arm], draft: Path | None) -> Way:
-    """The first way, unless another is faster by enough to give up that it adapts."""
-    total = total_seconds(explored)
-    best, *others = _ways(tried, total, draft)
+def fastest(ways: Sequence[Way]) -> Way:
+    """The fastest way. One that adapts comes first: a fixed length must be worth giving that up."""
+    best, *others = ways
     for way in others:
         needed = WORTH if best.draft_tokens is None and way.draft_tokens is not None else 1.0
         if way.seconds * needed < best.seconds:
@@ -154,10 +148,12 @@ def _best(explored: Sequence[Explored], tried: Sequence[Arm], draft: Path | None
     return best
 
 
-def _ways(tried: Sequence[Arm], total: dict[str, float], draft: Path | None) -> Iterator[Way]:
+def _ways(tried: Sequence[Arm], total: dict[str, float], draft: Path | None) -> list[Way]:
+    ways: list[Way] = []
     for arm in tried:
         match arm:
             case AutoArm(sources):
-                yield Way(draft, proposer_name(sources), None, total[arm.name])
+                ways.append(Way(draft, proposer_name(sources), None, total[arm.name]))
             case FixedArm(sources, guesses):
-                yield Way(draft, proposer_name(sources), guesses, total[arm.name])
+                ways.append(Way(draft, proposer_name(sources), guesses, total[arm.name]))
+    return ways

@@ -5,10 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from recordings import T1, fresh, recorded, steep, usual
+from recordings import T1, fresh, recorded, usual
 
 from edgespec.bench.replay import DraftCost
-from edgespec.bench.tuning import Candidate, Way, chosen, plainly, with_model, without_model
+from edgespec.bench.tuning import (
+    Candidate,
+    Way,
+    chosen,
+    fastest,
+    plainly,
+    with_model,
+    without_model,
+)
 
 CHEAP = DraftCost(guess_s=0.1 * T1, read_s=0.001 * T1)
 DRAFT = Path("small.gguf")
@@ -39,11 +47,11 @@ def test_a_model_that_is_right_is_best_on_fresh_text() -> None:
 
 
 def test_a_fixed_length_must_be_clearly_faster_than_one_that_adapts() -> None:
-    everything = [recorded(fresh(60), [True] * 60)]
-    best = with_model(everything, usual, CHEAP, DRAFT).best
-    assert best.draft_tokens is not None  # on a text this easy, adapting starts too late
-    nothing = [recorded(fresh(60), [False] * 60)]
-    assert with_model(nothing, steep, CHEAP, DRAFT).best.draft_tokens is None
+    adapts, longer = (Way(DRAFT, "auto", None, seconds) for seconds in (80.0, 81.0))
+    near, far, farther = (Way(DRAFT, "draft", 4, seconds) for seconds in (78.5, 77.0, 76.5))
+    assert fastest([longer, adapts, near]) == adapts
+    assert fastest([adapts, far]) == far
+    assert fastest([adapts, far, farther]) == farther
 
 
 def test_a_draft_model_must_be_worth_its_memory() -> None:
