@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgespec.cli.leaving import verbose_flag
-from edgespec.cli.output import note, one_line, write, write_json
+from edgespec.cli.output import note, write, write_json
 from edgespec.cli.recommend import Recommendation, Room, recommend, room_here
+from edgespec.text.sanitize import clean
 
 if TYPE_CHECKING:
     from edgespec.models.catalogue import Build, Entry, Source
@@ -88,7 +89,7 @@ def _only(build: Build) -> str:
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     """Columns of the same width, for a font that has one."""
-    rows = [tuple(one_line(cell) if cell.strip() else cell for cell in row) for row in rows]
+    rows = [tuple(clean(cell, one_line=True) for cell in row) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

