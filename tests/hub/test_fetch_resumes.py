@@ -7,11 +7,13 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 from fake_hub import PIECE, FakeHub, Fault, Seen
+from filelock import FileLock
 from scene import Scene
 
 from edgespec.errors import EdgespecError, ModelFileError, NetworkError
@@ -228,3 +230,17 @@ def test_killed_at_ten_random_places_the_file_is_whole_and_little_comes_twice(
 
 def _start(seen: Seen) -> int:
     return int(seen.headers.get("range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))
+
+
+def test_who_waits_for_another_program_is_told_so(scene: Scene) -> None:
+    lock = scene.client.folder(REPO).lock(scene.snapshot.files[0].blob)
+    lock.parent.mkdir(parents=True)
+    with FileLock(lock):
+        waiting = threading.Thread(target=scene.fetch)
+        waiting.start()
+        while not scene.told.notes:
+            time.sleep(0.01)
+        assert scene.hub.content_requests() == []
+    waiting.join()
+    assert scene.told.notes == ["another program is fetching m.gguf; waiting for it"]
+    assert scene.visible == ["m.gguf"]

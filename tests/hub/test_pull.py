@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -360,6 +361,37 @@ def test_an_interrupt_keeps_what_has_arrived_and_says_so(
     child = process(TARGET, "--yes", env=env)
     assert child.communicate(timeout=120)[0].startswith(f"{TARGET} is here.")
     assert fake_hub.content_requests()[-1].headers["range"] == f"bytes={kept}-"
+
+
+def test_at_a_terminal_the_plan_comes_first_then_the_question_then_bars(
+    models: FakeHub, hub_cache: Path, tmp_path: Path
+) -> None:
+    pexpect = pytest.importorskip("pexpect")
+    env = {**environment(models, hub_cache, tmp_path), "TERM": "xterm", "COLUMNS": "120"}
+    child = pexpect.spawn(
+        sys.executable, ["-m", "edgespec", "pull", TARGET, "--draft", DRAFT],
+        env=env, encoding="utf-8", timeout=60, dimensions=(40, 120),
+    )  # fmt: skip
+    child.expect("memory .* free")
+    child.expect("Fetch this")
+    child.sendline("y")
+    child.expect("big-Q4_K_M.gguf.*MB/s")
+    child.expect("small-Q8_0.gguf")
+    child.expect("is here. Next: edgespec chat")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+
+
+def test_no_room_on_the_disk_is_told_before_the_question(
+    models: FakeHub, pull: Pull, client: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = shutil.disk_usage("/")._replace(free=1000)
+    monkeypatch.setattr("edgespec.models.fetch.shutil.disk_usage", lambda _: free)
+    result = pull(TARGET)
+    assert result.exit_code == 1
+    assert "make room, or move the cache with HF_HOME" in result.stderr
+    assert not client.cache.exists()
 
 
 def test_a_fetch_that_breaks_for_good_is_exit_code_5_and_no_pair_is_recorded(
