@@ -63,7 +63,7 @@ class Build:
     """A pair in one file format.
 
     draft: None = the n-gram index drafts. evidence: addresses that name these repositories.
-    verified: scripts/check_pairs has seen files, sizes and vocabularies on the hub.
+    verified: scripts/check_pairs.py has seen files, sizes and vocabularies on the hub.
     """
 
     format: Format
