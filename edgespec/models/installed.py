@@ -7,6 +7,7 @@ cache, where other programs find them too.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import time
@@ -179,7 +180,10 @@ def _mark_of(name: str) -> Path:
 
 def _file_name(name: str) -> str:
     # a slash or a colon is no part of a file's name everywhere
-    return quote(name.casefold(), safe="").replace(".", "%2E")[:_LONGEST_FILE_NAME]
+    whole = quote(name.casefold(), safe="").replace(".", "%2E")
+    if len(whole) <= _LONGEST_FILE_NAME:
+        return whole
+    return whole[:_LONGEST_FILE_NAME] + hashlib.blake2b(whole.encode(), digest_size=8).hexdigest()
 
 
 @contextlib.contextmanager

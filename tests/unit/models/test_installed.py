@@ -48,6 +48,16 @@ def test_a_pair_named_by_its_repository_is_recorded_too(weights: Path) -> None:
     assert find_installed("org/model-gguf") is None
 
 
+def test_names_that_differ_only_at_their_end_are_kept_apart(weights: Path) -> None:
+    names = [f"{'a' * 96}/{'b' * 90}{end}:Q4_K_M" for end in ("1", "2")]
+    for name in names:
+        record(installed_pair(name, weights))
+        mark_used(name)
+    assert [pair.name for pair in installed_pairs().pairs] == names
+    forget(names[0])
+    assert (last_used(names[0]), last_used(names[1]) is not None) == (None, True)
+
+
 def test_recording_again_replaces(weights: Path) -> None:
     record(installed_pair("one", weights, pulled=1.0))
     record(installed_pair("one", weights, pulled=2.0))
