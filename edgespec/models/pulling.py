@@ -13,7 +13,7 @@ from edgespec.models.compat import check_vocabularies
 from edgespec.models.fetch import fetch, missing_bytes
 from edgespec.models.header import GgufHeader
 from edgespec.models.hub import Hub, RemoteFile, Snapshot
-from edgespec.models.installed import InstalledModel, InstalledPair, now, record
+from edgespec.models.installed import InstalledModel, InstalledPair, find_installed, now, record
 from edgespec.models.names import Local, Named, Remote, files_of, format_of, parse, quant_of
 from edgespec.models.pairs import NO_DRAFT
 from edgespec.models.peek import peek
@@ -26,7 +26,7 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What to pull, as typed. draft: "" = the pair's own, `none` = no draft model.
+    """What to pull, as typed. draft: "" = the pair's own, or that of the last pull; `none` = none.
 
     revision: of the target; empty = as the catalogue pins it, else the main branch. formats: those
     that run here, the better first.
@@ -130,7 +130,7 @@ def _sources(wish: Wish) -> tuple[str, str | None, Source, Source | None]:
                 f" chat --target {shown(wish.name, 120)}', or name what the hub has."
             )
         case Remote():
-            draft = _draft_source(wish, None)
+            draft = _draft_source(wish, _draft_of_before(wanted.label))
             return wanted.label, None, Source(wanted.repo, quant=wanted.quant), draft
         case Named():
             entry = catalogue().find(wanted.name)
@@ -143,6 +143,18 @@ def _sources(wish: Wish) -> tuple[str, str | None, Source, Source | None]:
                     " backend here runs; 'edgespec doctor' tells what is missing."
                 )
             return entry.name, entry.licence, build.target, _draft_source(wish, build.draft)
+
+
+def _draft_of_before(name: str) -> Source | None:
+    """The draft model that this pair was pulled with."""
+    pair = find_installed(name)
+    if pair is None or pair.draft is None:
+        return None
+    first, draft = pair.draft.files[0], pair.draft
+    below = (
+        first.parts[first.parts.index(draft.commit) + 1 :] if draft.commit in first.parts else ()
+    )
+    return Source(draft.repo, file="/".join(below) if pair.format == "gguf" else "")
 
 
 def _draft_source(wish: Wish, own: Source | None) -> Source | None:

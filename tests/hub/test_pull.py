@@ -20,6 +20,7 @@ from scene import TOKEN
 from tiny_models import TinyModels
 
 from edgespec.cli.root import edgespec
+from edgespec.models.catalogue import Build, Catalogue, Entry, Source
 from edgespec.models.hub import Hub
 from edgespec.models.installed import find_installed
 
@@ -100,6 +101,38 @@ def test_the_second_pull_fetches_nothing_and_asks_nothing(models: FakeHub, pull:
     assert result.exit_code == 0
     assert "nothing: all is here" in result.stderr
     assert models.bytes_sent == sent
+
+
+def test_what_is_missing_of_a_pair_comes_back_with_its_draft(models: FakeHub, pull: Pull) -> None:
+    pull(TARGET, "--draft", DRAFT, "--yes")
+    pair = find_installed(TARGET)
+    assert pair is not None
+    assert pair.draft is not None
+    for file in pair.draft.files:
+        file.unlink()
+        file.parent.parent.parent.joinpath("blobs").rename(file.parent.parent.parent / "gone")
+    result = pull(TARGET, "--yes")
+    assert result.exit_code == 0, result.output
+    again = find_installed(TARGET)
+    assert again is not None
+    assert again.complete
+    assert again.draft == pair.draft
+
+
+def test_a_pair_of_the_catalogue_is_pulled_by_its_name(
+    models: FakeHub, pull: Pull, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = Source(TARGET, file="big-Q8_0.gguf", revision=COMMIT)
+    build = Build("gguf", target, Source(DRAFT, quant="Q8_0"), ("https://example.org",))
+    entry = Entry("big", "Big", "for tests", (build,), "mit")
+    monkeypatch.setattr("edgespec.models.pulling.catalogue", lambda: Catalogue((entry,)))
+    models.repos[TARGET].tags = ()
+    told = json.loads(pull("Big", "--yes", "--json").stdout)
+    assert told["pair"] == "big"
+    assert told["licence"] == "mit"
+    assert told["target"]["files"][0]["name"] == "big-Q8_0.gguf"
+    assert told["draft"]["repo"] == DRAFT
+    assert find_installed("big") is not None
 
 
 def test_a_dry_run_tells_and_leaves_nothing_behind(
