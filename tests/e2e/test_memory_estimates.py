@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +16,7 @@ import pytest
 from tiny_models import TinyModels
 
 from edgespec.backends import Placement, SessionOptions
-from edgespec.models.memory import DRAFT_ROWS, TARGET_ROWS, ModelUse
+from edgespec.models.memory import DRAFT_ROWS, TARGET_ROWS, ModelUse, plan
 from edgespec.models.needs import needs_of
 from edgespec.models.split import read_model
 from edgespec.models.store import find_demo
@@ -157,6 +160,47 @@ def test_the_demo_model_takes_what_was_planned(
     path = find_demo()
     assert path is not None, "the dev group brings the demo's weights"
     assert_as_planned(reported, path, SessionOptions(context, 1, kv_type, rows=rows))
+
+
+_ANSWER = """
+import resource, sys, edgespec
+target, draft, proposer = sys.argv[1:]
+speculation = edgespec.Speculation(proposer, 0 if proposer == "none" else 4)
+settings = {"draft": draft} if draft else {}
+with edgespec.load(
+    target=target, context=2048, threads=1, speculation=speculation, **settings
+) as model:
+    reply = model.generate("The tide " * 40, max_tokens=24, seed=1)
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    print(peak, reply.stats.drafted)
+"""
+
+
+@pytest.mark.real_model
+@pytest.mark.skipif(sys.platform == "win32", reason="the peak is asked of POSIX")
+def test_a_drafter_adds_its_weights_and_its_cache_to_the_peak_and_little_else(
+    tmp_path: Path,
+) -> None:
+    target = find_demo()
+    assert target is not None, "the dev group brings the demo's weights"
+    draft = tmp_path / "draft.gguf"
+    shutil.copy(target, draft)  # one file would be mapped once for both
+
+    def peak(*arguments: str) -> tuple[int, int]:
+        command = [sys.executable, "-c", _ANSWER, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        used, drafted = done.stdout.split()
+        return int(used), int(drafted)
+
+    peak(str(target), "", "none")  # measures what passes cost, which the next runs find
+    plain, none = peak(str(target), "", "none")
+    with_draft, drafted = peak(str(target), str(draft), "draft")
+    assert (none, drafted > 0) == (0, True)
+    use, context = list(plan(read_model(target), read_model(draft), 2048).uses())[1]
+    share, _ = use.shares(context, gpu=False)
+    assert share.weights < with_draft - plain
+    assert with_draft < 1.05 * (plain + share.weights + 2 * share.cache)
 
 
 def _writer(path: Path, architecture: str, layers: int) -> gguf.GGUFWriter:

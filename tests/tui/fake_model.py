@@ -31,6 +31,7 @@ class FakeInfo:
     context: int = 4096
     exactness: str = "bit-exact at every draft length"
     notes: tuple[str, ...] = ()
+    memory: str = ""
 
 
 @dataclass(frozen=True)
