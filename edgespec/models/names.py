@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Protocol, TypeVar
 
 from edgespec.errors import BadInput, NotFound
-from edgespec.models.catalogue import NAME, Format, Source, is_repo
+from edgespec.models.catalogue import Format, Source, is_repo
 from edgespec.models.shown import shown
 from edgespec.models.split import parts_of
 
@@ -25,6 +25,7 @@ _PREFIXES: Final = (
     "hf.co/",
     "hf://",
 )
+_NAMED: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _QUANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}")
 # what llama.cpp takes when no quantisation is named
 _USUAL: Final = ("Q4_K_M", "Q8_0")
@@ -122,7 +123,7 @@ def _without_prefix(text: str) -> str:
 def _named(name: str, text: str) -> Named:
     # Ollama's names have a tag behind a colon
     stem, colon, tag = name.lower().partition(":")
-    if NAME.fullmatch(stem) is None or (colon and _QUANT.fullmatch(tag) is None):
+    if _NAMED.fullmatch(stem) is None or (colon and _QUANT.fullmatch(tag) is None):
         raise BadInput(
             f"'{shown(text, 120)}' is not a pair's name; 'edgespec pairs' lists those there are."
         )

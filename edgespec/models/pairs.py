@@ -152,10 +152,10 @@ def _not_here(name: str) -> Pair:
     """Raises: NotFound with the line that fetches it, or the nearest names."""
     entry = catalogue().find(name)
     if entry is not None:
-        sizes = {size_text(build.bytes) for build in entry.builds}
+        sizes = [f"{size_text(build.bytes)} as {build.format.upper()}" for build in entry.builds]
         raise NotFound(
             f"The pair '{entry.name}' is not on this machine; 'edgespec pull {entry.name}' fetches"
-            f" it ({' or '.join(sorted(sizes))})."
+            f" it ({', '.join(sizes)})."
         )
     known = [DEMO, *catalogue().names]
     known += [pair.name for pair in installed_pairs().pairs]

@@ -55,7 +55,7 @@ def test_a_pulled_pair_without_its_target_says_how_to_fetch_it(cache: Path) -> N
 
 
 def test_a_pair_of_the_catalogue_that_is_not_here_tells_the_line_and_the_size(cache: Path) -> None:
-    with pytest.raises(NotFound, match=r"'edgespec pull llama-3\.1-8b' fetches it \(5\.2 GB or 5"):
+    with pytest.raises(NotFound, match=r"'edgespec pull llama-3\.1-8b' fetches it \(5\.7 GB as GG"):
         resolve("llama-3.1-8b", None, None)
     with pytest.raises(NotFound, match="size unknown"):
         resolve("qwen3-32b", None, None)
@@ -93,6 +93,10 @@ def test_models_of_other_programs_are_used_in_place(cache: Path, tmp_path: Path)
     studio = tmp_path / ".lmstudio/models/pub/S-GGUF/S-Q8_0.gguf"
     studio.parent.mkdir(parents=True)
     studio.write_bytes(gguf(2))
+    cached = tmp_path / ".cache/llama.cpp/my_model-q4_0.gguf"
+    cached.parent.mkdir(parents=True)
+    cached.write_bytes(gguf(3))
+    assert resolve("my_model-q4_0", None, None).target == cached
     pair = resolve("llama3.2:3b", None, None)
     assert pair.target.parent == tmp_path / ".ollama/models/blobs"
     assert pair.notes == ("used in place, from Ollama",)
