@@ -150,11 +150,10 @@ def _draft_of_before(name: str) -> Source | None:
     pair = find_installed(name)
     if pair is None or pair.draft is None:
         return None
-    first, draft = pair.draft.files[0], pair.draft
-    below = (
-        first.parts[first.parts.index(draft.commit) + 1 :] if draft.commit in first.parts else ()
-    )
-    return Source(draft.repo, file="/".join(below) if pair.format == "gguf" else "")
+    if pair.format == "mlx":
+        return Source(pair.draft.repo)
+    _, _, name = pair.draft.files[0].as_posix().partition(f"/{pair.draft.commit}/")
+    return Source(pair.draft.repo, file=name)
 
 
 def _draft_source(wish: Wish, own: Source | None) -> Source | None:

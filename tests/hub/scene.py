@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from click.testing import Result
 from fake_hub import FakeHub
 from huggingface_hub import scan_cache_dir
 
 from edgespec.models.fetch import fetch
 from edgespec.models.hub import Hub, RemoteFile, Snapshot
 
+TARGET, DRAFT = "org/big-GGUF", "org/small-GGUF"
+Pull = Callable[..., Result]
 TOKEN = "hf_the_secret_of_the_test"
 
 
