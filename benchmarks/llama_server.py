@@ -8,6 +8,8 @@ llama-server runs plain, with its draft model at 3 and 6 tokens, and with two of
 each setting is an arm beside edgespec's own, asked over its HTTP interface and timed by its own
 clock. It uses the template in the model file (--jinja), greedy, one slot, and no prompt cache. The
 number of tokens it sees in each prompt is compared with edgespec's; differences are reported.
+edgespec keeps its cache in bf16 on a CPU and llama-server in f16, so greedy answers may part at
+near ties; with --server-flags="-ctk bf16 -ctv bf16" both round alike.
 
 ngram-mod keeps what it saw from answer to answer, so it would copy its own answer when a prompt
 comes again in the next run: its server is started anew then. Servers that are not asked sleep; they
@@ -78,13 +80,14 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What a server is started with."""
+    """What every server is started with."""
 
     binary: Path
     target: Path
     draft: Path | None
     libraries: Path
     logs: Path
+    flags: tuple[str, ...] = ()
 
 
 class Servers:
@@ -122,6 +125,7 @@ class Servers:
             *(("--spec-draft-model", str(files.draft)) if drafts else ()),
             *(("--spec-draft-threads", threads, "--spec-draft-threads-batch", threads) * drafts),
             *setting.flags,
+            *files.flags,
         ]
 
     def _start(self, setting: Setting) -> None:
@@ -272,6 +276,7 @@ def arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--server-bin", type=Path, required=True, help="the program llama-server")
+    parser.add_argument("--server-flags", default="", help="more for every server, as one text")
     parser.add_argument("--target", type=Path, required=True)
     parser.add_argument("--draft", type=Path)
     parser.add_argument("--arms", help="edgespec's own arms, separated by commas")
@@ -298,7 +303,8 @@ def compared(binary: Path, options: argparse.Namespace) -> Report:
             threads=options.threads,
         ) as model,
     ):
-        files = Files(binary, options.target, options.draft, libraries, Path(logs))
+        flags = tuple(shlex.split(options.server_flags))
+        files = Files(binary, options.target, options.draft, libraries, Path(logs), flags)
         most = options.most_alive or most_alive(files, len(SETTINGS))
         servers = Servers(files, most, options.threads, options.context)
         try:
