@@ -24,8 +24,9 @@ from edgespec.models.store import cache_dir, write_atomically
 from edgespec.options import LoadOptions, Speculation
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.measure import Measurement, measure, plain_seconds
+from edgespec.planning.model_source import ModelSource
 from edgespec.planning.planner import Auto
-from edgespec.planning.sources import ModelSource, NGramSource, Source
+from edgespec.planning.sources import NGramSource, Source
 from edgespec.planning.strict import StrictSession
 from edgespec.proposers.combine import FirstOf, Fixed
 from edgespec.proposers.draft_model import SmallModel
@@ -134,9 +135,10 @@ class Luck:
 
     @classmethod
     def of(cls, cost: CostCurve, drafter: Drafter | None) -> Luck:
+        ngram = NGramSource(cost)
         if drafter is None:
-            return cls(NGramSource(cost), None)
-        return cls(NGramSource(cost), ModelSource(drafter.proposer, cost, drafter.guess_s))
+            return cls(ngram, None)
+        return cls(ngram, ModelSource(drafter.proposer, cost, drafter.guess_s, ngram))
 
 
 def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:

@@ -24,8 +24,9 @@ from edgespec.decoding.session import Caps
 from edgespec.decoding.stats import Stats
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.measure import WIDTHS
+from edgespec.planning.model_source import ModelSource
 from edgespec.planning.planner import Auto
-from edgespec.planning.sources import ModelSource, NGramSource, Source
+from edgespec.planning.sources import NGramSource, Source
 from edgespec.proposers.combine import FirstOf, Fixed
 from edgespec.proposers.draft_model import DraftTiming, SmallModel
 from edgespec.proposers.ngram import NGram
@@ -139,10 +140,16 @@ class RecordedModel(SmallModel):
             self._machine.now += self._cost.guess_s
             guesses.append(int(self._recorded.guesses[place + len(guesses)]))
             self.confidences.append(float(self._recorded.confidences[place + len(guesses) - 1]))
-        self._read = len(state.tokens)
+        self._read = len(state.tokens) + self._right(place, guesses)
         first_s = unread * self._cost.read_s + self._cost.guess_s
         self.timing = DraftTiming(len(guesses), unread, first_s, self._machine.now - started_s)
         return Draft.chain(guesses, self.name) if guesses else EMPTY
+
+    def _right(self, place: int, guesses: Sequence[int]) -> int:
+        """How many guesses are right, so that the text to come has been read as far as them."""
+        reply = self._recorded.reply[place : place + len(guesses)].tolist()
+        wrong = (n for n, (g, t) in enumerate(zip(guesses, reply, strict=False)) if g != t)
+        return next(wrong, len(guesses))
 
 
 _NOTHING = Recorded("", "", np.empty(0, np.int32), np.empty(0, np.int32))
@@ -224,11 +231,11 @@ class AutoArm:
         return "draft" in self.sources
 
     def proposer(self, stage: Stage) -> Proposer:
-        sources: list[Source] = []
+        ngram, sources = NGramSource(stage.cost), list[Source]()
         if "ngram" in self.sources:
-            sources.append(NGramSource(stage.cost))
+            sources.append(ngram)
         if "draft" in self.sources and stage.model is not None:
-            sources.append(ModelSource(stage.model, stage.cost, stage.guess_s))
+            sources.append(ModelSource(stage.model, stage.cost, stage.guess_s, ngram))
         return Auto(sources, stage.cost)
 
 

@@ -3,40 +3,65 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-_FORGET = 0.97  # weight of a bucket's past at each new observation in it
-_PRIOR_WEIGHT = 4.0
-_MATCH_PRIORS = (0.15, 0.3, 0.5, 0.7, 0.85, 0.93, 0.95)  # match of 1, 2, 3-4, 5-8, 9-16, ...
+import numpy as np
+from numpy.typing import NDArray
+
+from edgespec.proposers.ngram import Match
+
+_LONGEST = 6.0  # log2 of the match length beyond which nothing is gained
+_MEAN = (-0.95, 0.85, 1.2, -0.95, 0.25)  # of the weights; see docs/decisions/007
+_DEVIATION = (1.0, 0.6, 0.3, 0.3, 0.3)
+_DRIFT = 0.04  # variance that the first weight gains at each place: a text changes its character
 
 
 class MatchAcceptance:
-    """For n-grams: by the length of the match, which grows along the draft itself."""
+    """For n-grams: a logistic curve over what is known of a match, fitted to each text anew.
+
+    Known are its length, which grows along the draft itself; whether the other places that match
+    as well confirm the next token or contest it; and whether it goes on with a copy. The weights
+    are Gaussian, so that a text that has just begun promises little.
+    Source: the extended Kalman filter for logistic regression.
+    """
 
     def __init__(self) -> None:
-        self._accepted = [p * _PRIOR_WEIGHT for p in _MATCH_PRIORS]
-        self._seen = [_PRIOR_WEIGHT] * len(_MATCH_PRIORS)
+        self.new_text()
 
     def new_text(self) -> None:
-        """Another text begins: what the last one taught counts no more than the prior."""
-        for bucket, prior in enumerate(_MATCH_PRIORS):
-            share = self._accepted[bucket] / self._seen[bucket]
-            self._seen[bucket] = _PRIOR_WEIGHT
-            self._accepted[bucket] = _PRIOR_WEIGHT * (share + prior) / 2
+        self._mean = np.array(_MEAN)
+        self._covariance = np.diag(np.square(_DEVIATION))
 
-    def probability(self, match_length: int) -> float:
-        """The share so far less half its standard error: few observations promise little."""
-        bucket = _bucket(match_length)
-        share, seen = self._accepted[bucket] / self._seen[bucket], self._seen[bucket]
-        return max(0.0, share - 0.25 * math.sqrt(share * (1.0 - share) / seen))
+    def chances(self, match: Match, guesses: int) -> list[float]:
+        """For each guess of a draft, how likely it is right if all before it are."""
+        features = _features(match, guesses)
+        variance = ((features @ self._covariance) * features).sum(axis=1)
+        likely = (features @ self._mean) / np.sqrt(1.0 + np.pi / 8.0 * variance)
+        chances: list[float] = (1.0 / (1.0 + np.exp(-likely))).tolist()
+        return chances
 
-    def learn(self, match_length: int, accepted: bool) -> None:
-        bucket = _bucket(match_length)
-        self._accepted[bucket] = self._accepted[bucket] * _FORGET + accepted
-        self._seen[bucket] = self._seen[bucket] * _FORGET + 1
+    def learn(self, match: Match, right: Sequence[bool]) -> None:
+        """Guesses of one draft in a row, as far as they were tested."""
+        if not right:
+            return
+        self._covariance[0, 0] += _DRIFT
+        for features, accepted in zip(_features(match, len(right)), right, strict=True):
+            chance = _sigmoid(float(features @ self._mean))
+            information = chance * (1.0 - chance)
+            towards = self._covariance @ features
+            gain = 1.0 / (1.0 + information * float(features @ towards))
+            self._covariance -= information * gain * np.outer(towards, towards)
+            self._mean += gain * (accepted - chance) * towards
 
 
-def _bucket(match_length: int) -> int:
-    return min((max(1, match_length) - 1).bit_length(), len(_MATCH_PRIORS) - 1)
+def _features(match: Match, guesses: int) -> NDArray[np.float64]:
+    """float64 [guesses, 5], in the order of the weights."""
+    features = np.zeros((guesses, len(_MEAN)))
+    features[:, 0] = 1.0
+    features[:, 1] = np.minimum(_LONGEST, np.log2(match.length + np.arange(guesses)))
+    features[0, 2], features[0, 3] = match.confirmed, match.contested
+    features[:, 4] = match.near
+    return features
 
 
 class ConfidenceAcceptance:
@@ -46,10 +71,10 @@ class ConfidenceAcceptance:
     is made its confidence is unknown; `typical` stands for it then.
     """
 
-    PRIOR = 0.6
+    PRIOR = 0.7
 
     def __init__(self) -> None:
-        self._slope, self._offset = 0.7, 0.0
+        self._slope, self._offset = 0.95, 0.4
         self._squares = [1.0, 1.0]
         self.typical = self.PRIOR
 

@@ -14,7 +14,7 @@ from edgespec.decoding.request import Request
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.sources import Offer, Source
 
-WORTH = 0.05  # tokens that a draft must be expected to win over a plain round
+CAUTION = 0.1  # share by which what a draft costs more than a plain pass must be outdone
 KEEP = 0.9  # weight of the past in the pace, at each new round
 CREDIT, MOST_CREDIT = 1.0, 4.0  # plain passes that a source may lose at first, and ever
 INTEREST = 0.015  # share of all time that a source which must be tried may lose in the long run
@@ -52,7 +52,7 @@ class Auto:
         ]
         offers.sort(key=lambda offer: offer.gain(pace), reverse=True)
         for offer in offers:
-            pays = offer.gain(pace) > plain + WORTH
+            pays = offer.gain(pace) > plain
             if self._may_try(offer, pays) and (draft := self._make(offer)):
                 why = "" if pays else ", to see whether it pays"
                 self.plan = f"auto → {_short(draft)}{why}"
@@ -71,9 +71,11 @@ class Auto:
             source.proposer.observe(outcome)
 
     def _pace(self) -> float:
-        """Tokens a second that time brings here: lately, and at least plain decoding's."""
+        """Tokens a second that a draft's time must bring: what time brought lately, at least
+        plain decoding's rate, and a premium since wide drafts are gambles."""
         plain = 1.0 / self._cost.seconds(1)
-        return max(plain, self._tokens / self._seconds) if self._seconds else plain
+        lately = self._tokens / self._seconds if self._seconds else 0.0
+        return max(plain, lately) + CAUTION * plain
 
     def end(self) -> None:
         for source in self._sources:

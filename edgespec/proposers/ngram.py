@@ -8,8 +8,8 @@ token, and a bounded number of places looked at per round however long the text.
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,41 @@ NOT_A_TOKEN = -1  # stands between the prediction and the prompt, and matches no
 LEVELS = (1, 2, 4, 8, 16, 32)  # lengths of the suffixes that are looked up
 PLACES = 64  # most recent places that are compared
 LONGEST = 64  # a match is not measured beyond this
+NEAR = 24  # tokens that a copy may skip and still be the same copy
+FOLLOWED = 2  # length from which a match says where a copy stands
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An earlier place that ends like the text. length: tokens alike; 0 = there is none.
+
+    places: how many match as well as this one; agreeing: how many of them have the same next
+    token. near: whether it goes on where the text was last seen to repeat an earlier part.
+    """
+
+    place: int = -1
+    length: int = 0
+    places: int = 0
+    agreeing: int = 0
+    near: bool = False
+
+    @property
+    def contested(self) -> bool:
+        """Whether equally good places tell different stories."""
+        return self.agreeing < self.places
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether several places tell the same story."""
+        return self.agreeing == self.places > 1
 
 
 class NGram:
     """Repeats what followed the longest earlier match of the text's end.
 
-    Looks in the prompt, the answer so far and a given prediction. Places are ranked by match
-    length, then by how often their next token occurs among the best, then by recency.
-    shortest: matches below this are no reason to guess.
+    Looks in the prompt, the answer so far and a given prediction. Of equally long matches the one
+    counts that goes on where the text was repeating before; then the one whose next token is the
+    most common; then the latest. shortest: matches below this are no reason to guess.
     """
 
     name, note = "ngram", ""
@@ -39,34 +66,50 @@ class NGram:
         self._shortest = shortest
         self._index = _SuffixIndex(())
         self._prediction: Sequence[int] = ()
-        self._seen = 0
-        self.match_length = 0
+        self._seen, self._track = 0, -1
+        self.match = Match()
 
     @property
     def plan(self) -> str:
-        if not self.match_length:
+        if not self.match.length:
             return "n-gram: nothing like this came before"
-        if self.match_length == 1:
+        if self.match.length == 1:
             return "n-gram: the last token came before"
-        return f"n-gram: the last {self.match_length} tokens came before"
+        return f"n-gram: the last {self.match.length} tokens came before"
 
     def begin(self, request: Request) -> None:
         self._prediction = request.prediction
-        self._seen, self.match_length = -1, 0
+        self._seen, self._track, self.match = -1, -1, Match()
 
     def propose(self, state: State, budget: Budget) -> Draft:
         self._read(state.tokens)
-        place, self.match_length = self._index.best_place()
+        self.match = match = self._index.best_match(self._track)
+        if match.length >= FOLLOWED:
+            self._track = match.place
+        if match.length < self._shortest:
+            return EMPTY
         guesses: list[int] = []
-        if place is not None and self.match_length >= self._shortest:
-            lengths: list[float] = []
-            while len(guesses) < budget.nodes and budget.another(lengths):
-                token = self._index.token_after(place, guesses)
-                if token == NOT_A_TOKEN:
-                    break
-                guesses.append(token)
-                lengths.append(float(self.match_length + len(lengths)))
+        lengths: list[float] = []
+        while len(guesses) < budget.nodes and budget.another(lengths):
+            token = self._index.token_after(match.place, guesses)
+            if token == NOT_A_TOKEN:
+                break
+            guesses.append(token)
+            lengths.append(float(match.length + len(lengths)))
         return Draft.chain(guesses, self.name) if guesses else EMPTY
+
+    def follow(self, guesses: Sequence[int], most: int) -> tuple[Match, list[int]]:
+        """What would come behind the text of the latest propose() and these guesses."""
+        self._index.extend(guesses)
+        match = self._index.best_match(self._track)
+        tail: list[int] = []
+        while match.length >= self._shortest and len(tail) < most:
+            token = self._index.token_after(match.place, tail)
+            if token == NOT_A_TOKEN:
+                break
+            tail.append(token)
+        self._index.retract(len(guesses))
+        return match, tail
 
     def observe(self, outcome: Outcome) -> None:
         pass
@@ -125,8 +168,17 @@ class _SuffixIndex:
                 else:
                     links.append(-1)
 
-    def best_place(self) -> tuple[int | None, int]:
-        """Index of the last token of the best match, and its length; (None, 0) without one."""
+    def retract(self, n: int) -> None:
+        """Take back the latest `n` tokens."""
+        for _ in range(n):
+            for level in range(len(LEVELS)):
+                link, value = self._links[level].pop(), self._hashes[level].pop()
+                if len(self._links[level]) >= LEVELS[level] - 1:
+                    self._heads[level][value >> (_WIDTH - self._bits)] = link
+        self._text.truncate(len(self._text) - n)
+
+    def best_match(self, track: int) -> Match:
+        """The longest match of the text's end. track: place where an earlier match ended, or -1."""
         end = len(self._text) - 1
         for level in range(len(LEVELS) - 1, -1, -1):
             if end < LEVELS[level]:
@@ -137,8 +189,8 @@ class _SuffixIndex:
             lengths = self._match_lengths(places, end)
             longest = int(lengths.max())
             if longest >= LEVELS[level]:
-                return self._most_common(places[lengths == longest]), longest
-        return None, 0
+                return self._likeliest(places[lengths == longest].tolist(), longest, track)
+        return Match()
 
     def token_after(self, place: int, guesses: Sequence[int]) -> int:
         """What comes `len(guesses)` after the match; behind the text's end, the guesses go on."""
@@ -163,14 +215,17 @@ class _SuffixIndex:
         same = (text[at] == text[end - back]) & (at >= 0)
         return np.where(same.all(axis=1), reach, same.argmin(axis=1))
 
-    def _most_common(self, places: NDArray[np.int64]) -> int:
-        """Of equally long matches the one whose next token is the most common, then the latest."""
-        following = self._text.array[places + 1].tolist()
-        counts = Counter(following)
-        best = max(counts.values())
-        return next(
-            int(p) for p, token in zip(places, following, strict=True) if counts[token] == best
-        )
+    def _likeliest(self, places: list[int], length: int, track: int) -> Match:
+        """One of equally long matches, latest first."""
+        following = [int(self._text.array[place + 1]) for place in places]
+        skipped = [place - track if track >= 0 else -1 for place in places]
+        near = [0 <= distance <= NEAR for distance in skipped]
+
+        def rank(n: int) -> tuple[int, int, int]:
+            return (-skipped[n] if near[n] else -NEAR - 1, following.count(following[n]), -n)
+
+        n = max(range(len(places)), key=rank)
+        return Match(places[n], length, len(places), following.count(following[n]), near[n])
 
 
 # The hash of a text of length 2n joins those of its halves, so each level costs one step.

@@ -28,8 +28,9 @@ from tiny_models import Shape
 from edgespec.decoding.proposer import Proposer
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.measure import measure
+from edgespec.planning.model_source import ModelSource
 from edgespec.planning.planner import Auto
-from edgespec.planning.sources import ModelSource, NGramSource
+from edgespec.planning.sources import NGramSource
 from edgespec.planning.strict import StrictSession
 from edgespec.proposers.combine import FirstOf, Fixed
 from edgespec.proposers.draft_model import SmallModel

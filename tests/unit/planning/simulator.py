@@ -15,8 +15,9 @@ from edgespec.decoding.proposer import Budget, Proposer, State
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
 from edgespec.planning.cost import CostCurve
+from edgespec.planning.model_source import ModelSource
 from edgespec.planning.planner import Auto
-from edgespec.planning.sources import ModelSource, NGramSource
+from edgespec.planning.sources import NGramSource
 from edgespec.proposers.combine import Fixed
 from edgespec.proposers.draft_model import DraftTiming, SmallModel
 from edgespec.proposers.nothing import Nothing

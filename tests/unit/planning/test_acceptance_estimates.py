@@ -8,47 +8,76 @@ import numpy as np
 import pytest
 
 from edgespec.planning.acceptance import ConfidenceAcceptance, MatchAcceptance
+from edgespec.proposers.ngram import Match
+
+
+def _chance(luck: MatchAcceptance, match: Match) -> float:
+    return luck.chances(match, 1)[0]
+
+
+def _alone(length: int) -> Match:
+    return Match(place=0, length=length, places=1, agreeing=1)
 
 
 @pytest.mark.parametrize("truth", [0.05, 0.4, 0.95])
 @pytest.mark.parametrize("length", [1, 3, 20])
-def test_matches_of_one_length_converge_and_leave_the_others_alone(
+def test_matches_of_one_length_converge_to_their_share_of_right_guesses(
     length: int, truth: float
 ) -> None:
     luck, rng = MatchAcceptance(), np.random.default_rng(0)
-    other = {1: 20, 3: 1, 20: 3}[length]
-    before, seen = luck.probability(other), []
+    seen = []
     for _ in range(400):
-        luck.learn(length, bool(rng.random() < truth))
-        seen.append(luck.probability(length))
-    # cautious: a quarter of the standard error of about 33 observations below the truth
-    assert truth - 0.08 < np.mean(seen[200:]) < truth + 0.04
+        luck.learn(_alone(length), [bool(rng.random() < truth)])
+        seen.append(_chance(luck, _alone(length)))
+    assert np.mean(seen[200:]) == pytest.approx(truth, abs=0.06)
     assert all(0 <= p <= 1 for p in seen)
-    assert luck.probability(other) == before
 
 
 def test_longer_matches_are_trusted_more_before_anything_is_known() -> None:
     luck = MatchAcceptance()
-    chances = [luck.probability(n) for n in range(1, 80)]
+    chances = [_chance(luck, _alone(n)) for n in range(1, 65)]
     assert chances == sorted(chances)
-    assert 0 < chances[0] < chances[-1] < 1
+    assert 0 < chances[0] < 0.5 < chances[-1] < 1
 
 
-def test_lengths_of_one_power_of_two_share_what_they_learn() -> None:
+def test_a_draft_is_trusted_more_the_further_it_goes_if_all_before_was_right() -> None:
     luck = MatchAcceptance()
-    luck.learn(5, False)
-    assert luck.probability(8) == luck.probability(5) < MatchAcceptance().probability(8)
-    assert luck.probability(9) == MatchAcceptance().probability(9)
-    assert luck.probability(4) == MatchAcceptance().probability(4)
+    chances = luck.chances(_alone(2), 20)
+    assert chances == sorted(chances)
+    assert chances[6] == pytest.approx(_chance(luck, _alone(8)))
+
+
+def test_places_that_agree_are_trusted_and_places_that_differ_are_not() -> None:
+    luck = MatchAcceptance()
+    confirmed, contested = Match(0, 2, 3, 3), Match(0, 2, 3, 2)
+    assert _chance(luck, confirmed) > _chance(luck, _alone(2)) + 0.1
+    assert _chance(luck, contested) < _chance(luck, _alone(2)) - 0.1
+
+
+def test_what_one_length_teaches_moves_the_others_too_but_less() -> None:
+    luck = MatchAcceptance()
+    before = _chance(luck, _alone(2))
+    for _ in range(5):
+        luck.learn(_alone(8), [False])
+    assert _chance(luck, _alone(8)) < 0.5
+    assert _chance(luck, _alone(2)) < before
+
+
+def test_a_new_text_starts_from_what_texts_are_like() -> None:
+    luck = MatchAcceptance()
+    for _ in range(50):
+        luck.learn(_alone(3), [True, True, False])
+    luck.new_text()
+    assert luck.chances(_alone(3), 5) == MatchAcceptance().chances(_alone(3), 5)
 
 
 def test_a_change_of_luck_is_followed_within_fifty_guesses() -> None:
     luck = MatchAcceptance()
     for _ in range(300):
-        luck.learn(4, True)
+        luck.learn(_alone(4), [True])
     for _ in range(50):
-        luck.learn(4, False)
-    assert luck.probability(4) < 0.3
+        luck.learn(_alone(4), [False])
+    assert _chance(luck, _alone(4)) < 0.3
 
 
 def _honest(confidence: float) -> float:

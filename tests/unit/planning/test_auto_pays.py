@@ -23,8 +23,9 @@ from simulator import (
 )
 
 from edgespec.planning.cost import CostCurve
+from edgespec.planning.model_source import ModelSource
 from edgespec.planning.planner import Auto
-from edgespec.planning.sources import ModelSource, NGramSource
+from edgespec.planning.sources import NGramSource
 
 COSTS = [linear, usual, flat]
 CHEAP, COMMON = 0.02 * T1, 0.1 * T1  # seconds of one guess of the draft model
@@ -123,8 +124,8 @@ def test_bad_luck_at_the_start_does_not_park_a_good_model_for_ever(seed: int) ->
     machine, cost, guess_s = machine_for(usual), curve(usual), 0.3 * T1
     drafter = Guesses(machine, always(0.9), guess_s, seed=seed)
     told = run(machine, Auto([ModelSource(drafter, cost, guess_s)], cost), 600)
-    assert told.relative < 0.85
-    assert told.drafted(400, 600) > 2
+    assert told.relative < 0.8
+    assert told.drafted(400, 600) > 1
 
 
 def good_then_bad_then_good(place: int) -> float:
@@ -156,7 +157,7 @@ def test_an_ngram_is_back_at_once_where_the_text_repeats(cost: Cost) -> None:
     text = [*random_text(400, seed=1), *random_text(20, seed=5) * 10, *random_text(400, seed=2)]
     told = run_auto_ngram(cost, [*text, *text[200:500], *random_text(100)], 1200)
     assert told.drafted(450, 580) > 5
-    assert told.drafted(640, 980) < 0.5
+    assert told.drafted(640, 980) < 1
     assert told.drafted(1050, 1180) > 5
 
 

@@ -51,7 +51,8 @@ def _guesses(
 @settings(max_examples=400, deadline=None)
 @given(texts)
 def test_the_best_place_is_the_one_found_by_force(text: list[int]) -> None:
-    assert _SuffixIndex(text).best_place() == _best_by_force(text)
+    match = _SuffixIndex(text).best_match(-1)
+    assert (match.place if match.length else None, match.length) == _best_by_force(text)
 
 
 @settings(max_examples=200, deadline=None)
@@ -60,7 +61,8 @@ def test_long_repeats_are_found_at_their_full_length(seed: int, repeat: int, bet
     rng = np.random.default_rng(seed)
     piece = rng.integers(0, 1000, repeat).tolist()
     text = [*piece, *rng.integers(1000, 2000, between + 1).tolist(), *piece]
-    place, length = _SuffixIndex(text).best_place()
+    match = _SuffixIndex(text).best_match(-1)
+    place, length = match.place, match.length
     assert (place, length) == (repeat - 1, repeat)
 
 
@@ -71,7 +73,7 @@ def test_an_index_that_grew_equals_one_built_at_once(text: list[int], data: st.D
     grown = _SuffixIndex(text[:start])
     for n, token in enumerate(text[start:], start + 1):
         grown.extend([token])
-        assert grown.best_place() == _SuffixIndex(text[:n]).best_place()
+        assert grown.best_match(-1) == _SuffixIndex(text[:n]).best_match(-1)
     whole = _SuffixIndex(text)
     assert (grown._hashes, grown._links, grown._heads) == (
         whole._hashes,
@@ -126,7 +128,7 @@ def test_no_match_runs_across_the_border_of_the_prediction() -> None:
     proposer = NGram(shortest=2)
     proposer.begin(asked([0], [1, 2]))
     assert not proposer.propose(at([3, 9, 9, 8, 2, 3]), UpTo(3))
-    assert proposer.match_length == 1
+    assert proposer.match.length == 1
 
 
 @settings(max_examples=200, deadline=None)
@@ -151,6 +153,48 @@ def test_a_new_answer_forgets_the_last_one() -> None:
     assert list(proposer.propose(at([4, 1, 5, 4]), UpTo(2)).tokens) == [1, 5]
 
 
+@settings(max_examples=200, deadline=None)
+@given(texts, texts)
+def test_tokens_taken_back_leave_no_trace(text: list[int], more: list[int]) -> None:
+    index, untouched = _SuffixIndex(text), _SuffixIndex(text)
+    index.extend(more)
+    index.retract(len(more))
+    assert (index._hashes, index._links, index._heads) == (
+        untouched._hashes,
+        untouched._links,
+        untouched._heads,
+    )
+    assert index.best_match(-1) == untouched.best_match(-1)
+
+
+def test_of_equal_places_the_one_that_goes_on_with_a_copy_counts() -> None:
+    """The list repeats its last line's beginning; the text has copied lines one and two."""
+    lines = [1, 9, 11], [2, 9, 12], [3, 9, 13], [4, 9, 14]
+    copied = [token for line in lines for token in line]
+    text = [*copied, 0, *copied[:6], 5, 9]
+    proposer = NGram()
+    proposer.begin(asked([0]))
+    for n in range(len(copied) + 2, len(text) + 1):
+        draft = proposer.propose(at(text[:n]), UpTo(3))
+    assert draft.tokens[0] == 13
+    assert proposer.match.near
+    assert proposer.match.contested
+    fresh = NGram()
+    fresh.begin(asked([0]))
+    assert fresh.propose(at(text), UpTo(3)).tokens[0] == 12, "without knowing of the copy"
+
+
+def test_guesses_of_others_are_followed_and_forgotten() -> None:
+    text = [1, 2, 3, 4, 5, 6, 7, 0, 1]
+    proposer = NGram()
+    proposer.begin(asked([0]))
+    before = proposer.propose(at(text), UpTo(2))
+    match, tail = proposer.follow([2, 3], 3)
+    assert (match.length, tail) == (3, [4, 5, 6])
+    assert proposer.follow([9], 3)[1] == []
+    assert proposer.propose(at(text), UpTo(2)) == before
+
+
 def test_the_text_is_read_from_where_it_was_left() -> None:
     rng, proposer = np.random.default_rng(0), NGram()
     text = rng.integers(0, 3, 10).tolist()
@@ -159,8 +203,9 @@ def test_the_text_is_read_from_where_it_was_left() -> None:
         draft = proposer.propose(at(text), UpTo(4))
         fresh = NGram()
         fresh.begin(asked([0]))
-        assert draft == fresh.propose(at(text), UpTo(4))
-        assert proposer.match_length == fresh.match_length
+        fresh.propose(at(text), UpTo(4))
+        assert proposer._index.best_match(-1) == fresh._index.best_match(-1)
+        assert proposer.match.length == fresh.match.length
         text += rng.integers(0, 3, int(rng.integers(1, 6))).tolist()
 
 
@@ -190,6 +235,6 @@ def test_a_round_compares_a_bounded_number_of_places_however_long_the_text(
         return lengths(self, places, end)
 
     monkeypatch.setattr(_SuffixIndex, "_match_lengths", counted)
-    assert index.best_place()[0] is not None
+    assert index.best_match(-1).length
     assert len(compared) <= len(LEVELS)
     assert max(shape[0] for shape in compared) <= PLACES
