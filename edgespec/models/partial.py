@@ -12,9 +12,12 @@ import errno
 import hashlib
 import json
 import os
+import re
+import stat
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, NamedTuple, Self
 
 from edgespec.errors import EdgespecError, ModelFileError
 from edgespec.models.hub import RemoteFile
@@ -24,6 +27,39 @@ from edgespec.models.store import write_atomically
 
 _SYNC_EVERY = 64 << 20  # bytes that a power cut may cost
 _READ = 1 << 20
+_NOTE_AT_MOST = 1 << 16
+_PART_NAME = re.compile(r"[0-9a-f]{40,64}\.part")
+
+
+class Unfinished(NamedTuple):
+    """What an ended fetch left. done, total: bytes; total is None where nobody knows it."""
+
+    path: Path
+    done: int
+    total: int | None
+
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """The part and its note, which go together; the note may be missing."""
+        return self.path, _note_of(self.path)
+
+
+def unfinished(repo_folder: Path) -> list[Unfinished]:
+    """The parts that lie in a repository's folder of the cache, whatever commit they are of.
+
+    A fetch that still goes on is among them. Links and folders are none; an unreadable folder has
+    none.
+    """
+    try:
+        entries = sorted(os.scandir(repo_folder / "blobs"), key=lambda entry: entry.name)
+        parts = [
+            (Path(entry.path), entry.stat(follow_symlinks=False).st_size)
+            for entry in entries
+            if _PART_NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
+        ]
+    except OSError:
+        return []
+    return [Unfinished(part, done, _total(_note_of(part))) for part, done in parts]
 
 
 class Part:
@@ -123,12 +159,9 @@ class Part:
 
     def _noted_etag(self) -> str | None:
         """None if the note is missing, damaged, or about another file."""
-        try:
-            note = json.loads(self._note.read_bytes())
-        except (OSError, ValueError):
-            return None
+        note = _read_note(self._note)
         wanted = {"blob": self.file.blob, "size": self.file.size}
-        if not isinstance(note, dict) or {key: note.get(key) for key in wanted} != wanted:
+        if {key: note.get(key) for key in wanted} != wanted:
             return None
         etag = note.get("etag")
         return etag if isinstance(etag, str) else None
@@ -145,3 +178,24 @@ class Part:
     def _file(self) -> BinaryIO:
         assert self._out is not None, "a part is written inside its with block"
         return self._out
+
+
+def _note_of(part: Path) -> Path:
+    return part.with_name(f"{part.name}.json")
+
+
+def _total(note: Path) -> int | None:
+    size = _read_note(note).get("size")
+    return size if type(size) is int and size >= 0 else None
+
+
+def _read_note(note: Path) -> dict[str, object]:
+    """What a note says; empty if it is missing, damaged, or no plain file."""
+    try:
+        if not stat.S_ISREG(note.lstat().st_mode):
+            return {}
+        with note.open("rb") as written:
+            said = json.loads(written.read(_NOTE_AT_MOST))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
