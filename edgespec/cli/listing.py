@@ -140,7 +140,10 @@ def _found_as_dict(model: FoundModel) -> dict[str, Any]:
 
 
 def _moment(seconds: float | None) -> str | None:
-    """ISO 8601, in UTC."""
+    """ISO 8601, in UTC; None for what no calendar has."""
     if seconds is None:
         return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return None

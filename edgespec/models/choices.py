@@ -7,6 +7,7 @@ cannot be read counts as none.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -22,6 +23,7 @@ from edgespec.models.store import write_atomically
 
 PROPOSERS: Final = ("auto", "none", "ngram", "draft")
 _MOST_TOKENS: Final = 64
+_LONGEST_S: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,11 @@ def forget(target: Path) -> bool:
 
 def all_choices() -> Iterator[Choice]:
     """Every choice that can be read."""
-    for file in sorted(_folder().glob("*.json")):
+    try:
+        files = sorted(_folder().glob("*.json"))
+    except OSError:
+        return
+    for file in files:
         if (choice := _read(file)) is not None:
             yield choice
 
@@ -130,6 +136,8 @@ def _file(target: Path) -> Path:
 
 def _read(file: Path) -> Choice | None:
     try:
+        if not file.is_file():  # a pipe would never end
+            return None
         return _from_json(json.loads(file.read_bytes()))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -145,6 +153,11 @@ def _from_json(data: Mapping[str, Any]) -> Choice:
         raise ValueError("there is no such proposer")
     if tokens is not None and not (type(tokens) is int and 1 <= tokens <= _MOST_TOKENS):
         raise ValueError("no number of guesses")
+    for name in ("seconds", "plain_seconds"):
+        if type(data[name]) not in (int, float) or not 0 <= data[name] < _LONGEST_S:
+            raise ValueError(f"{name} is no time")
+    if draft is not None and b"\0" in os.fsencode(draft):
+        raise ValueError("no file can be called so")
     datetime.fromisoformat(data["chosen_at"])
     return Choice(
         target=data["target"],

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ from edgespec.models.store import write_atomically
 
 _PATIENCE_S: Final = 30.0
 _LONGEST_FILE_NAME: Final = 180
+_LARGEST_RECORD: Final = 1 << 20
+_LARGEST_MODEL: Final = 1 << 60
+_LATEST: Final = 253_402_300_800  # the year 10000, which no date can tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +98,18 @@ def installed_pairs() -> Records:
     """All pairs that were pulled, by name. A damaged record is set aside, never deleted."""
     pairs: list[InstalledPair] = []
     notes: list[str] = []
-    for file in sorted(_records().glob("*.json")):
+    try:
+        files = _record_files()
+    except OSError as error:
+        return Records((), (_unreadable(_records(), error),))
+    for file in files:
         try:
-            pairs.append(_from_json(json.loads(file.read_bytes())))
+            pairs.append(_read(file))
         except FileNotFoundError:  # removed since the folder was listed
             continue
         except OSError as error:
-            reason = error.strerror or str(error)
-            notes.append(f"{shown(file)} cannot be read ({shown(reason)}); check its permissions.")
-        except (ValueError, KeyError, TypeError, AttributeError):
+            notes.append(_unreadable(file, error))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             notes.append(_set_aside(file))
     return Records(tuple(sorted(pairs, key=lambda pair: pair.name)), tuple(notes))
 
@@ -170,6 +177,31 @@ def _records() -> Path:
     return data_dir() / "pairs"
 
 
+def _record_files() -> list[Path]:
+    try:
+        with os.scandir(_records()) as entries:
+            return sorted(Path(e.path) for e in entries if e.name.endswith(".json"))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _read(file: Path) -> InstalledPair:
+    """Raises: OSError; ValueError and what _from_json raises for anything but a record."""
+    status = file.stat()
+    # a pipe would never end, and a device need not
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_RECORD:
+        raise ValueError
+    pair = _from_json(json.loads(file.read_bytes()))
+    if file.name != _file_of(pair.name).name:  # forgetting it would delete another record
+        raise ValueError
+    return pair
+
+
+def _unreadable(path: Path, error: OSError) -> str:
+    reason = shown(error.strerror or error)
+    return f"{shown(path)} cannot be read ({reason}); check its permissions."
+
+
 def _file_of(name: str) -> Path:
     return _records() / f"{_file_name(name)}.json"
 
@@ -232,7 +264,9 @@ def _model_to_json(model: InstalledModel) -> dict[str, Any]:
 
 def _from_json(found: Mapping[str, Any]) -> InstalledPair:
     """Raises: KeyError, TypeError, ValueError for anything but a record."""
-    draft = found["draft"]
+    draft, pulled = found["draft"], found["pulled"]
+    if type(pulled) not in (int, float) or not 0 <= pulled < _LATEST:
+        raise ValueError
     if found["format"] not in FORMATS or not _is_name(found["name"]):
         raise ValueError
     return InstalledPair(
@@ -240,7 +274,7 @@ def _from_json(found: Mapping[str, Any]) -> InstalledPair:
         found["format"],
         _model_from_json(found["target"]),
         None if draft is None else _model_from_json(draft),
-        float(found["pulled"]),
+        float(pulled),
     )
 
 
@@ -248,9 +282,14 @@ def _model_from_json(found: Mapping[str, Any]) -> InstalledModel:
     files = tuple(Path(file) for file in found["files"])
     if not files or not all(file.is_absolute() for file in files):
         raise ValueError
+    if any(b"\0" in os.fsencode(file) for file in files):  # no file can be called so
+        raise ValueError
     if not (_is_name(found["repo"]) and _is_name(found["commit"])):
         raise ValueError
-    return InstalledModel(found["repo"], found["commit"], files, int(found["size"]))
+    size = found["size"]
+    if type(size) is not int or not 0 <= size < _LARGEST_MODEL:
+        raise ValueError
+    return InstalledModel(found["repo"], found["commit"], files, size)
 
 
 def _is_name(value: object) -> bool:

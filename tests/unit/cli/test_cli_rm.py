@@ -351,9 +351,7 @@ class TestLinksThatLeadElsewhere:
         assert len(list((root / "blobs").iterdir())) == 1
 
 
-def test_llama_cpps_own_cache_is_treated_as_the_hubs(
-    cli: Cli, cache: Path, tmp_path: Path
-) -> None:
+def test_llama_cpps_own_cache_is_treated_as_the_hubs(cli: Cli, cache: Path, tmp_path: Path) -> None:
     own = tmp_path / ".cache/llama.cpp"
     hub_repo(own, "org/M", {"M-Q4_0.gguf": weights(1, 3_000_000)})
     result = cli("rm", "org/M:Q4_0", "--yes", "--others")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,6 +84,11 @@ def test_the_file_is_the_users_alone(target: Path, data_of_the_test: Path) -> No
         {"basis": None},
         {"chosen_at": "yesterday"},
         {"seconds": "many"},
+        {"seconds": float("inf")},
+        {"plain_seconds": float("nan")},
+        {"seconds": -1},
+        {"seconds": 10**400},
+        {"draft": "/a\0b"},
     ],
     ids=str,
 )
@@ -92,6 +99,18 @@ def test_a_damaged_choice_counts_as_none(
     (file,) = (data_of_the_test / "choices").iterdir()
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
     assert chosen_for(target) is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such files")
+def test_a_pipe_in_the_place_of_a_choice_is_not_waited_for(
+    target: Path, data_of_the_test: Path
+) -> None:
+    remember(target, choice())
+    (file,) = (data_of_the_test / "choices").iterdir()
+    file.unlink()
+    os.mkfifo(file)
+    assert chosen_for(target) is None
+    assert list(all_choices()) == []
 
 
 def test_a_pair_gets_the_draft_model_that_was_chosen(target: Path, draft: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,12 @@ def test_a_backend_loads_the_first_file_or_an_mlx_folder(weights: Path) -> None:
     assert mlx.path(mlx.target) == weights.parent
 
 
+NO_SIZES = [b"1e400", b"-5", b"NaN", b"Infinity", b"1" * 400, b"1" * 5000, b"true", b'"1"', b"1.5"]
+NO_DATES = [b"Infinity", b"-Infinity", b"NaN", b"-1", b"1e300", b"9" * 400, b"false", b"null"]
+sound = (
+    b'{"name": "broken", "format": "gguf", "pulled": 1, "draft": null,'
+    b' "target": {"repo": "a/b", "commit": "c", "files": ["/x"], "size": 1}}'
+)
 DAMAGED = [
     b"",
     b"{",
@@ -94,6 +101,14 @@ DAMAGED = [
     b'{"name": "a\\u001b[2J", "format": "gguf", "pulled": 1, "draft": null,'
     b' "target": {"repo": "a/b", "commit": "c", "files": ["/x"], "size": 1}}',
     b"\xff\xfe",
+    b'{"a":' * 100_000,
+    b"[" * 100_000,
+    b" " * 2_000_000,
+    *(sound.replace(b'"size": 1', b'"size": ' + n) for n in NO_SIZES),
+    *(sound.replace(b'"pulled": 1', b'"pulled": ' + n) for n in NO_DATES),
+    sound.replace(b"/x", b"/x\\u0000"),
+    sound.replace(b"/x", b"/x\\ud800"),
+    sound.replace(b"broken", b"sound"),
 ]
 
 
@@ -108,6 +123,51 @@ def test_a_damaged_record_is_set_aside_and_the_others_stay(content: bytes, weigh
     assert "'broken' is damaged and was set aside" in note
     assert [kept.read_bytes() for kept in file.parent.glob("broken.json.damaged-*")] == [content]
     assert installed_pairs().notes == ()
+
+
+def test_the_record_that_the_damaged_ones_are_made_from_is_sound() -> None:
+    file = data_dir() / "pairs" / "broken.json"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(sound)
+    assert [pair.name for pair in installed_pairs().pairs] == ["broken"]
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def zeros(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such files")
+@pytest.mark.parametrize("make", [pipe, zeros, Path.mkdir])
+def test_what_is_no_regular_file_is_set_aside_unread(
+    make: Callable[[Path], None], weights: Path
+) -> None:
+    record(installed_pair("sound", weights))
+    make(data_dir() / "pairs" / "odd.json")
+    records = installed_pairs()
+    assert [pair.name for pair in records.pairs] == ["sound"]
+    (note,) = records.notes
+    assert "'odd' is damaged and was set aside" in note
+
+
+def test_a_folder_of_records_that_cannot_be_read_is_one_note(
+    monkeypatch: pytest.MonkeyPatch, weights: Path
+) -> None:
+    record(installed_pair("sound", weights))
+
+    def refuse(folder: object) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    records = installed_pairs()
+    assert records.pairs == ()
+    (note,) = records.notes
+    assert "pairs cannot be read (Permission denied); check its permissions." in note
+    assert find_installed("sound") is None
+    assert used_names() == ()
 
 
 def test_forgetting_leaves_the_files(weights: Path) -> None:
