@@ -12,14 +12,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from filelock import Timeout
-from huggingface_hub import hf_hub_download
-from huggingface_hub.utils import WeakFileLock, tqdm  # type: ignore[attr-defined]
+from huggingface_hub.utils import WeakFileLock  # type: ignore[attr-defined]
 
 from edgespec.errors import EdgespecError
 from edgespec.models.hub import Hub, RemoteFile, Snapshot
 from edgespec.models.hub_errors import FAILURES, meaning, offline
-from edgespec.models.hub_names import check_file
-from edgespec.models.partial import Part
+from edgespec.models.hub_names import check_blob, check_file
+from edgespec.models.partial import Part, id_of
+from edgespec.models.placing import is_plain, size_here
 from edgespec.models.shown import shown
 from edgespec.models.transfer import Report, download
 
@@ -27,21 +27,18 @@ _SPARE = 64 << 20  # bytes that stay free on the disk
 _UNTOLD_WAIT_S = 1.0
 
 
-class _NoBar(tqdm):
-    """Keeps the library's own progress bars off the screen."""
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **{**kwargs, "disable": True})  # type: ignore[no-untyped-call]
-
-
 def fetch(hub: Hub, snapshot: Snapshot, files: Sequence[RemoteFile], report: Report) -> list[Path]:
     """The files' paths in the cache, in order, fetching those that are not there.
 
-    Raises: BadInput for unsafe names; NotFound; NoAccess; NetworkError; ModelFileError for content
-    that is not what the hub promised; EdgespecError where the disk is full.
+    Nothing that a server says becomes a path but the listed names and hashes, once checked.
+    Raises: BadInput for kinds of files that are never fetched; NotFound; NoAccess; NetworkError;
+    ModelFileError for content that is not what the hub promised; EdgespecError for unsafe names or
+    a full disk.
     """
     for file in files:
         check_file(snapshot.repo, file.name)
+        if not hub.offline:
+            check_blob(snapshot.repo, file.name, file.blob)
     missing = [file for file in files if hub.cached(snapshot, file) is None]
     if missing and hub.offline:
         raise offline(snapshot.repo)
@@ -60,17 +57,23 @@ def missing_bytes(hub: Hub, snapshot: Snapshot, files: Iterable[RemoteFile]) -> 
     """What is left to fetch of these files; parts of earlier runs count as fetched."""
     folder = hub.folder(snapshot.repo)
     sizes = {
-        file.blob: file.size - min(file.size, _size(folder.part(file.blob)))
+        file.blob: file.size - min(file.size, size_here(folder.part(file.blob)))
         for file in files
-        if hub.cached(snapshot, file) is None and _size(folder.blob(file.blob)) != file.size
+        if hub.cached(snapshot, file) is None and size_here(folder.blob(file.blob)) != file.size
     }
     return sum(sizes.values())
 
 
 def check_room(hub: Hub, needed: int) -> None:
     """Raises: EdgespecError where the cache's disk has no room for so many bytes."""
-    folder = next(folder for folder in (hub.cache, *hub.cache.parents) if folder.exists())
-    free = shutil.disk_usage(folder).free
+    try:
+        folder = next(folder for folder in (hub.cache, *hub.cache.parents) if folder.exists())
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise EdgespecError(
+            f"The cache {shown(hub.cache)} cannot be used ({shown(error.strerror or error)});"
+            " check HF_HOME and its permissions."
+        ) from error
     if needed and needed + _SPARE > free:
         raise EdgespecError(
             f"{(needed + _SPARE) / 1e9:.1f} GB must fit on the disk of {shown(hub.cache)}, which"
@@ -86,27 +89,11 @@ def _fetch_missing(
     folder.prepare()
     # small ones first: where access is refused, that shows before the long wait
     for file in sorted(files, key=lambda file: file.size):
-        if file.sha256 is None:
-            _fetch_small(hub, snapshot, file)
-        else:
-            _fetch_large(hub, snapshot, file, report)
+        _fetch_one(hub, snapshot, file, report)
         report.progress(file, file.size)
 
 
-def _fetch_small(hub: Hub, snapshot: Snapshot, file: RemoteFile) -> None:
-    hf_hub_download(
-        snapshot.repo,
-        file.name,
-        revision=snapshot.commit,
-        endpoint=hub.endpoint,
-        cache_dir=hub.cache,
-        token=hub.token or False,
-        library_name="edgespec",
-        tqdm_class=_NoBar,
-    )
-
-
-def _fetch_large(hub: Hub, snapshot: Snapshot, file: RemoteFile, report: Report) -> None:
+def _fetch_one(hub: Hub, snapshot: Snapshot, file: RemoteFile, report: Report) -> None:
     folder = hub.folder(snapshot.repo)
     with _locked(folder.lock(file.blob), file, report):
         if hub.cached(snapshot, file) is None:  # whoever held the lock may have fetched it
@@ -118,6 +105,8 @@ def _fetch_large(hub: Hub, snapshot: Snapshot, file: RemoteFile, report: Report)
 def _locked(lock: Path, file: RemoteFile, report: Report) -> Iterator[None]:
     """The library's own lock, so that no other program fetches the same file meanwhile."""
     lock.parent.mkdir(parents=True, exist_ok=True)
+    if is_plain(lock) is False:
+        lock.unlink()  # taking it would empty the file that it leads to
     with ExitStack() as held:
         try:
             held.enter_context(WeakFileLock(lock, timeout=_UNTOLD_WAIT_S))
@@ -131,17 +120,12 @@ def _whole(hub: Hub, snapshot: Snapshot, file: RemoteFile, report: Report) -> Pa
     """The complete, checked content: a blob that is here already, or a part just completed."""
     folder = hub.folder(snapshot.repo)
     blob = folder.blob(file.blob)
-    if _size(blob) == file.size:
-        return blob
+    if size_here(blob) == file.size:
+        if id_of(blob, file, lambda done: report.resumes(file, done)) == file.blob:
+            return blob
+        report.note(f"the cache holds {shown(file.name, 100)} damaged; it is fetched again")
     with Part(folder, file) as part:
         part.take_up(lambda done: report.resumes(file, done))
         download(hub, snapshot, part, report)
         part.check()
     return part.path
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1

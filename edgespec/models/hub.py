@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
+from urllib.parse import quote
 
-from edgespec.errors import EdgespecError, NetworkError, NotFound
+from edgespec.errors import EdgespecError, NetworkError, NoAccess, NotFound
 from edgespec.models.hub_errors import FAILURES, Asked, Patience, offline
 from edgespec.models.hub_names import (
     check_file,
@@ -18,14 +20,15 @@ from edgespec.models.hub_names import (
     is_pickled,
     is_sha256,
 )
+from edgespec.models.hub_settings import check_endpoint, check_token
 from edgespec.models.placing import RepoFolder
+from edgespec.models.request import body_of, check_status, opened
 from edgespec.models.shown import shown
 
-if TYPE_CHECKING:
-    from huggingface_hub.hf_api import ModelInfo, RepoSibling
-
 _MAIN = "main"
-_ANSWER_S = 30.0
+_ANSWER_S = 60.0
+_MOST_LISTED = 64 << 20  # bytes
+_MOST_BYTES = 1 << 53  # of one file; beyond it lies no disk
 _LICENCE = "license:"
 _WEIGHTS = (".gguf", ".safetensors")
 
@@ -68,14 +71,17 @@ class Hub:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """As every tool for the hub reads HF_ENDPOINT, HF_TOKEN, HF_HOME and HF_HUB_OFFLINE."""
-        from huggingface_hub import constants, get_token
+        """As every tool for the hub reads HF_ENDPOINT, HF_TOKEN, HF_HOME and HF_HUB_OFFLINE.
 
-        implicit = not constants.HF_HUB_DISABLE_IMPLICIT_TOKEN
+        Raises: BadInput, NoAccess or EdgespecError for what cannot be meant.
+        """
+        from huggingface_hub import constants
+
+        check_endpoint(constants.ENDPOINT)
         return cls(
             constants.ENDPOINT,
             Path(constants.HF_HUB_CACHE),
-            get_token() if implicit else None,
+            None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else _stored_token(),
             constants.HF_HUB_OFFLINE,
         )
 
@@ -94,7 +100,7 @@ class Hub:
         """The repository at a branch, tag or commit, pinned; `note` hears of retries.
 
         Offline: the files that the cache has of it. Raises: BadInput for impossible names;
-        NotFound; NoAccess; NetworkError.
+        NotFound; NoAccess; NetworkError; EdgespecError for unsafe names of files.
         """
         check_repo(repo)
         wanted = revision or _MAIN
@@ -104,11 +110,11 @@ class Hub:
         patience = Patience(Asked(self.endpoint, repo, wanted, self.token is not None), note)
         while True:
             try:
-                info = self._ask(repo, wanted)
+                answer = self._ask(repo, wanted)
                 break
             except FAILURES as error:
                 patience.wait(error)
-        return _pinned(info, repo, wanted)
+        return _pinned(answer, repo, wanted)
 
     def cached(self, snapshot: Snapshot, file: RemoteFile) -> Path | None:
         """Where the file lies, whole, under its name; None if it has yet to be fetched."""
@@ -118,21 +124,16 @@ class Hub:
         except OSError:
             return None
 
-    def _ask(self, repo: str, revision: str) -> ModelInfo:
-        from huggingface_hub import HfApi
-
-        api = HfApi(self.endpoint, token=self.token or False, library_name="edgespec")
-        try:
-            return api.model_info(repo, revision=revision, files_metadata=True, timeout=_ANSWER_S)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, FAILURES):
-                raise
-            raise _senseless(repo) from error
+    def _ask(self, repo: str, revision: str) -> bytes:
+        """What the hub answers about a repository: JSON, unread."""
+        url = f"{self.endpoint}/api/models/{repo}/revision/{quote(revision, safe='')}?blobs=true"
+        with opened(url, self.token, {"Accept": "application/json"}) as answer:
+            check_status(answer)
+            return body_of(answer, _MOST_LISTED, _ANSWER_S)
 
     def _cached_snapshot(self, repo: str, revision: str) -> Snapshot:
         folder = self.folder(repo)
-        ref = folder.ref(revision)
-        commit = ref.read_text().strip() if ref.is_file() else revision
+        commit = folder.commit_of(revision) or revision
         top = folder.pointer(commit, ".") if is_commit(commit) else None
         if top is None or not top.is_dir():
             raise offline(repo)
@@ -148,31 +149,73 @@ def _cached_file(name: str, path: Path) -> RemoteFile:
     return RemoteFile(name, path.stat().st_size, blob if is_sha256(blob) else None, blob)
 
 
-def _pinned(info: ModelInfo, repo: str, revision: str) -> Snapshot:
-    if not is_commit(info.sha) or info.sha is None or info.siblings is None:
-        raise _senseless(repo)
-    names = [file.rfilename for file in info.siblings]
-    files = tuple(_remote(repo, file) for file in info.siblings if is_fetched(file.rfilename))
-    pickled = [name for name in names if is_pickled(name)]
+def _stored_token() -> str | None:
+    from huggingface_hub import get_token
+
+    try:
+        token = get_token()
+    except UnicodeDecodeError as error:
+        raise NoAccess(
+            "The stored token for the hub is damaged; renew it with 'hf auth login'."
+        ) from error
+    except OSError as error:
+        where, reason = shown(error.filename or "HF_HOME"), shown(error.strerror or error)
+        raise EdgespecError(
+            f"{where}: {reason}, so no token can be read; check HF_HOME and its permissions."
+        ) from error
+    check_token(token)
+    return token
+
+
+def _pinned(answer: bytes, repo: str, revision: str) -> Snapshot:
+    """Raises: NetworkError for anything but what a hub says; NotFound; EdgespecError."""
+    try:
+        told = json.loads(answer)
+    except (ValueError, RecursionError) as error:
+        raise _senseless(repo) from error
+    match told:
+        case {"sha": str(commit), "siblings": list(entries)} if is_commit(commit):
+            listed = [_named(repo, entry) for entry in entries]
+        case _:
+            raise _senseless(repo)
+    files = tuple(_remote(repo, name, entry) for name, entry in listed if is_fetched(name))
+    pickled = [name for name, _ in listed if is_pickled(name)]
     if pickled and not any(file.name.endswith(_WEIGHTS) for file in files):
         raise NotFound(
             f"{shown(repo)} holds its weights only as pickle files ({shown(pickled[0], 80)}), which"
             " can run code and are never fetched; look for a GGUF version of it."
         )
-    stated = (tag for tag in info.tags or () if tag.startswith(_LICENCE))
-    licence = next((tag.removeprefix(_LICENCE) for tag in stated), None)
     files = tuple(sorted(files, key=lambda file: file.name))
-    return Snapshot(repo, revision, info.sha, files, licence)
+    return Snapshot(repo, revision, commit, files, _licence(repo, told.get("tags")))
 
 
-def _remote(repo: str, file: RepoSibling) -> RemoteFile:
-    check_file(repo, file.rfilename)
-    sha256 = file.lfs.sha256 if file.lfs else None
-    size = file.lfs.size if file.lfs else file.size
-    known = is_sha256(sha256) if file.lfs else is_commit(file.blob_id)
-    if not known or type(size) is not int or size < 0:
+def _named(repo: str, entry: object) -> tuple[str, dict[str, Any]]:
+    if isinstance(entry, dict) and isinstance(name := entry.get("rfilename"), str):
+        return name, entry
+    raise _senseless(repo)
+
+
+def _remote(repo: str, name: str, entry: dict[str, Any]) -> RemoteFile:
+    check_file(repo, name)
+    lfs = entry.get("lfs")
+    if lfs is None:
+        blob, size = entry.get("blobId"), entry.get("size")
+        known = is_commit(blob)
+    else:
+        blob, size = (lfs.get("sha256"), lfs.get("size")) if isinstance(lfs, dict) else (None, None)
+        known = is_sha256(blob)
+    if not known or type(size) is not int or not 0 <= size <= _MOST_BYTES:
         raise _senseless(repo)
-    return RemoteFile(file.rfilename, size, sha256, sha256 or str(file.blob_id))
+    return RemoteFile(name, size, None if lfs is None else str(blob), str(blob))
+
+
+def _licence(repo: str, tags: object) -> str | None:
+    if tags is None:
+        return None
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise _senseless(repo)
+    stated = (tag.removeprefix(_LICENCE) for tag in tags if tag.startswith(_LICENCE))
+    return next((shown(licence, 80) for licence in stated), None)
 
 
 def _senseless(repo: str) -> EdgespecError:

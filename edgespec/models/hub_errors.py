@@ -16,7 +16,6 @@ from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
     HfHubHTTPError,
-    LocalEntryNotFoundError,
     OfflineModeIsEnabled,
     RepositoryNotFoundError,
     RevisionNotFoundError,
@@ -24,10 +23,12 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import parse_ratelimit_headers  # type: ignore[attr-defined]
 
 from edgespec.errors import EdgespecError, NetworkError, NoAccess, NotFound
+from edgespec.models.hub_settings import is_usual
 from edgespec.models.shown import shown
 
 FAILURES = (httpx2.HTTPError, httpx2.InvalidURL, OSError)
 _WORTH_ANOTHER = (408, 425, 429, 500, 502, 503, 504)
+_HUNG_UP = ("disconnected", "peer closed connection")
 _TRIES = 6
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 120.0
@@ -36,6 +37,10 @@ _LOGIN = "'hf auth login'"
 
 class Broken(httpx2.HTTPError):
     """A transfer that ended in a way that another try may cure."""
+
+
+class Senseless(httpx2.HTTPError):
+    """An answer that no hub gives, and that another try would not better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,11 @@ class Asked:
     @property
     def host(self) -> str:
         return shown(urlsplit(self.endpoint).netloc or self.endpoint, 100)
+
+    @property
+    def to_check(self) -> str:
+        """What to look at when no sensible answer comes."""
+        return "the connection" if is_usual(self.endpoint) else "HF_ENDPOINT and the connection"
 
 
 class Patience:
@@ -77,9 +87,6 @@ class Patience:
 
 def meaning(error: Exception, asked: Asked) -> EdgespecError:
     """The error that the user sees for one of FAILURES."""
-    # the library wraps what happened on the way to a file that is not in the cache
-    if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
-        return meaning(error.__cause__, asked)
     if isinstance(error, OfflineModeIsEnabled):
         return offline(asked.repo)
     if isinstance(error, HfHubHTTPError):
@@ -91,7 +98,7 @@ def meaning(error: Exception, asked: Asked) -> EdgespecError:
         return EdgespecError(f"{where}: {reason}; check the cache's folder and its disk.")
     broke = "cannot be reached" if isinstance(error, httpx2.TransportError) else "did not deliver"
     return NetworkError(
-        f"{asked.host} {broke} ({_reason(error)}); check the connection and run this again."
+        f"{asked.host} {broke} ({_reason(error)}); check {asked.to_check} and run this again."
     )
 
 
@@ -163,7 +170,11 @@ def _no_repository(asked: Asked) -> NotFound:
 def _is_passing(error: Exception) -> bool:
     if isinstance(error, HfHubHTTPError):
         return error.response.status_code in _WORTH_ANOTHER
-    return isinstance(error, (Broken, httpx2.TransportError))
+    if isinstance(error, httpx2.RemoteProtocolError):
+        # the same class stands for answers that are no HTTP, which stay so
+        return any(words in str(error) for words in _HUNG_UP)
+    final = (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError)
+    return isinstance(error, (Broken, httpx2.TransportError)) and not isinstance(error, final)
 
 
 def _wanted_wait_s(error: Exception) -> float | None:

@@ -7,7 +7,7 @@ import re
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-from edgespec.errors import BadInput
+from edgespec.errors import BadInput, EdgespecError
 from edgespec.models.shown import shown
 
 FETCHED = (".gguf", ".safetensors", ".json", ".jinja", ".txt", ".model")
@@ -36,8 +36,8 @@ def check_revision(revision: str) -> None:
 
 
 def check_file(repo: str, name: str) -> None:
-    """Raises: BadInput for a kind of file that is never fetched, or a name that could leave
-    the folder it belongs in.
+    """Raises: BadInput for a kind of file that is never fetched; EdgespecError for a name that
+    could leave the folder it belongs in.
     """
     if not is_fetched(name):
         kinds = ", ".join(FETCHED)
@@ -45,9 +45,18 @@ def check_file(repo: str, name: str) -> None:
             f"'{shown(name, 100)}' in {shown(repo)} is not fetched; only {kinds} files are."
         )
     if not _is_safe_path(name):
-        raise BadInput(
+        raise EdgespecError(
             f"{shown(repo)} holds a file by the unsafe name '{shown(name, 100)}', so nothing of it"
             " is fetched; choose another repository."
+        )
+
+
+def check_blob(repo: str, name: str, blob: str) -> None:
+    """Raises: EdgespecError for a content's name that is no hash, since it becomes a path."""
+    if not (is_commit(blob) or is_sha256(blob)):
+        raise EdgespecError(
+            f"{shown(repo)} gives '{shown(blob, 80)}' for the content of {shown(name, 100)}, which"
+            " is no hash, so nothing of it is fetched; choose another repository."
         )
 
 

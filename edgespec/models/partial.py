@@ -21,12 +21,16 @@ from typing import BinaryIO, NamedTuple, Self
 
 from edgespec.errors import EdgespecError, ModelFileError
 from edgespec.models.hub import RemoteFile
-from edgespec.models.placing import RepoFolder
+from edgespec.models.placing import RepoFolder, is_plain
 from edgespec.models.shown import shown
+from edgespec.models.sizes import size_text
 from edgespec.models.store import write_atomically
 
 _SYNC_EVERY = 64 << 20  # bytes that a power cut may cost
 _READ = 1 << 20
+_OPEN = (
+    os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+)
 _NOTE_AT_MOST = 1 << 16
 _PART_NAME = re.compile(r"[0-9a-f]{40,64}\.part")
 
@@ -62,6 +66,17 @@ def unfinished(repo_folder: Path) -> list[Unfinished]:
     return [Unfinished(part, done, _total(_note_of(part))) for part, done in parts]
 
 
+def id_of(path: Path, file: RemoteFile, progress: Callable[[int], None]) -> str:
+    """What the hub would call the content at `path` if it is `file`; `progress` hears the bytes."""
+    found, done = _hash_for(file), 0
+    with path.open("rb") as content:
+        while piece := content.read(_READ):
+            found.update(piece)
+            done += len(piece)
+            progress(done)
+    return found.hexdigest()
+
+
 class Part:
     """The bytes of `file` that are here; size and hash always say what the disk holds.
 
@@ -73,14 +88,18 @@ class Part:
         self.file = file
         self.size = 0
         self.etag = ""
-        self._hash = hashlib.sha256()
+        self._hash = _hash_for(file)
         self._synced = 0
         self._note = folder.note(file.blob)
         self._out: BinaryIO | None = None
 
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._out = open(self.path, "ab", buffering=0)
+        if is_plain(self.path) is False:
+            self.path.unlink()
+        # without links, should one have come between; for all to read, as the library's files are
+        handle = os.open(self.path, _OPEN, 0o666)
+        self._out = open(handle, "a+b", buffering=0)
         return self
 
     def __exit__(
@@ -100,23 +119,24 @@ class Part:
     def take_up(self, progress: Callable[[int], None]) -> None:
         """Go on from what an earlier run left; `progress` hears the bytes read so far."""
         etag = self._noted_etag()
-        if etag is None or self.path.stat().st_size > self.file.size:
+        if etag is None or os.fstat(self._file.fileno()).st_size > self.file.size:
             self.start_over("")
             return
         self.etag = etag
-        with self.path.open("rb") as left:
-            while piece := left.read(_READ):
-                self._hash.update(piece)
-                self.size += len(piece)
-                progress(self.size)
+        self._file.seek(0)
+        while piece := self._file.read(_READ):
+            self._hash.update(piece)
+            self.size += len(piece)
+            progress(self.size)
         self._synced = self.size
 
     def start_over(self, etag: str) -> None:
         """Drop what is here; what comes next is served under `etag`."""
-        self._file.truncate(0)
+        self._file.seek(0)
+        self._file.truncate()
         self.size = self._synced = 0
         self.etag = etag
-        self._hash = hashlib.sha256()
+        self._hash = _hash_for(self.file)
         note = {"blob": self.file.blob, "size": self.file.size, "etag": etag}
         write_atomically(self._note, json.dumps(note).encode())
 
@@ -138,11 +158,12 @@ class Part:
     def check(self) -> None:
         """Raises: ModelFileError if the bytes are not what the hub promised; they are gone then."""
         found = self._hash.hexdigest()
-        if found != self.file.sha256:
+        if found != self.file.blob:
             self.forget()
+            kind = "git object" if self.file.sha256 is None else "SHA-256"
             raise ModelFileError(
-                f"{shown(self.file.name)} arrived damaged (SHA-256 {found[:12]}…, the hub says"
-                f" {(self.file.sha256 or '')[:12]}…) and was removed; run this again."
+                f"{shown(self.file.name)} arrived damaged ({kind} {found[:12]}…, the hub says"
+                f" {self.file.blob[:12]}…) and was removed; run this again."
             )
         try:
             os.fsync(self._file.fileno())
@@ -171,13 +192,20 @@ class Part:
         reason = "the disk is full" if full else shown(error.strerror or error)
         return EdgespecError(
             f"{shown(self.file.name)} cannot be written: {reason}; what has arrived"
-            f" ({self.size / 1e6:.0f} MB) is kept, so make room and run this again to go on."
+            f" ({size_text(self.size)}) is kept, so make room and run this again to go on."
         )
 
     @property
     def _file(self) -> BinaryIO:
         assert self._out is not None, "a part is written inside its with block"
         return self._out
+
+
+def _hash_for(file: RemoteFile) -> hashlib._Hash:
+    """SHA-256 of the content, or for what git keeps, SHA-1 of it behind git's own head."""
+    if file.sha256 is not None:
+        return hashlib.sha256()
+    return hashlib.sha1(b"blob %d\0" % file.size, usedforsecurity=False)
 
 
 def _note_of(part: Path) -> Path:

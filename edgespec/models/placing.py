@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from uuid import uuid4
 
 from huggingface_hub.file_download import are_symlinks_supported, repo_folder_name
 
+_LONGEST_NOTE = 200  # bytes
 _PART = ".part"  # not the library's ".incomplete", which its prune command deletes
 
 
@@ -84,10 +86,18 @@ class RepoFolder:
     def remember(self, revision: str, commit: str) -> None:
         """Note what a branch or tag stands for, as tools need it when they are offline."""
         ref = self.ref(revision)
-        if revision == commit or (ref.is_file() and ref.read_text() == commit):
+        if revision == commit or self.commit_of(revision) == commit:
             return
         ref.parent.mkdir(parents=True, exist_ok=True)
         self._swap(ref, lambda path: path.write_text(commit))
+
+    def commit_of(self, revision: str) -> str | None:
+        """What was noted of a branch or tag; None for nothing, or nothing readable."""
+        try:
+            with self.ref(revision).open("rb") as noted:
+                return noted.read(_LONGEST_NOTE).decode("ascii").strip()
+        except (OSError, ValueError):
+            return None
 
     def _links(self) -> bool:
         with warnings.catch_warnings():
@@ -104,3 +114,24 @@ class RepoFolder:
             os.replace(new, path)
         finally:
             new.unlink(missing_ok=True)
+
+
+def is_plain(path: Path) -> bool | None:
+    """Whether a file lies there that is one by itself: no link, by either kind; None for nothing.
+
+    Whatever else could lead what is written there to another file.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    return stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
+
+
+def size_here(path: Path) -> int:
+    """Bytes of a file; -1 for links and whatever else is no file."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return -1
+    return found.st_size if stat.S_ISREG(found.st_mode) else -1

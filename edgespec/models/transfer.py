@@ -1,4 +1,4 @@
-"""Brings one large file here in as many attempts as it takes, each going on where the last ended.
+"""Brings one file here in as many attempts as it takes, each going on where the last ended.
 
 Two hosts take part: the hub, which sends on to a storage host. The client that follows drops the
 token there, and a file's address on it may expire, so every attempt asks the hub first.
@@ -9,21 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import Protocol
 
 import httpx2
-from huggingface_hub import get_session, hf_hub_url
-from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]
+from huggingface_hub import hf_hub_url
 
 from edgespec.errors import EdgespecError
 from edgespec.models.hub import Hub, RemoteFile, Snapshot
-from edgespec.models.hub_errors import FAILURES, Broken, Patience
+from edgespec.models.hub_errors import FAILURES, Broken, Patience, Senseless
 from edgespec.models.partial import Part
+from edgespec.models.request import check_status, opened
 from edgespec.models.shown import shown
 
-_CONNECT_S = 15.0
-_SILENCE_S = 60.0
 _PROGRESS = 1 << 18  # bytes that make an attempt worth it, so that patience starts anew
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
@@ -63,19 +60,14 @@ def open_file(
     Raises: one of FAILURES, also for an answer that refuses; 416 is left to the caller.
     """
     url = hf_hub_url(snapshot.repo, file.name, revision=snapshot.commit, endpoint=hub.endpoint)
-    headers = {"User-Agent": f"edgespec/{version('edgespec')}", "Accept-Encoding": "identity"}
-    if hub.token:
-        headers["Authorization"] = f"Bearer {hub.token}"
-    headers.update(conditions or {})
-    timeout = httpx2.Timeout(_SILENCE_S, connect=_CONNECT_S)
-    with get_session().stream("GET", url, headers=headers, timeout=timeout) as answer:
+    with opened(url, hub.token, conditions or {}) as answer:
         _check_content(answer, file)
         elsewhere = not str(answer.url).startswith(f"{hub.endpoint}/")
         if elsewhere and answer.status_code in (401, 403, 404):
             # an address on the storage host has expired; the hub gives a new one
             raise Broken(f"the storage host answered with status {answer.status_code}")
         if answer.status_code != 416:
-            hf_raise_for_status(answer)
+            check_status(answer)
         yield answer
 
 
@@ -88,7 +80,7 @@ def _attempt(hub: Hub, snapshot: Snapshot, part: Part, report: Report) -> None:
         for piece in answer.iter_raw():
             if part.size + len(piece) > part.file.size:
                 part.start_over("")
-                raise Broken("more bytes came than the file has")
+                raise Senseless("more bytes came than the file has")
             part.add(piece)
             report.progress(part.file, part.size)
     if not part.complete:
@@ -115,7 +107,7 @@ def _begin(answer: httpx2.Response, part: Part, report: Report) -> None:
         case 200:
             length = answer.headers.get("content-length")
             if length is not None and length != str(part.file.size):
-                raise Broken(f"{shown(length, 20)} bytes came, not {part.file.size}")
+                raise Senseless(f"{shown(length, 20)} bytes came, not {part.file.size}")
             if part.size:
                 report.note("the host sends the file from its beginning")
             part.start_over(etag)
@@ -123,7 +115,7 @@ def _begin(answer: httpx2.Response, part: Part, report: Report) -> None:
             part.start_over("")
             raise Broken("the host has no such range of the file")
         case status:
-            raise Broken(f"the host answered with status {status}")
+            raise Senseless(f"the host answered with status {status}")
 
 
 def _check_range(answer: httpx2.Response, etag: str, part: Part) -> None:

@@ -33,10 +33,10 @@ def git_id_of(content: bytes) -> str:
 class Fault:
     """How one answer with a file's content differs from a good one.
 
-    status, headers: sent in place of the file. cut: bytes after which the connection breaks.
-    ignore_range: the whole file whatever was asked. body: other bytes. etag: another tag.
-    gentle: with `cut`, the connection ends as if the file ended there. ignore_if_range: a part
-    of the file even if it has another tag now.
+    status: sent in place of the file. headers: sent too, or in place of those of the answer.
+    cut: bytes after which the connection breaks. ignore_range: the whole file whatever was asked.
+    body: other bytes. etag: another tag. gentle: with `cut`, the connection ends as if the file
+    ended there. ignore_if_range: a part of the file even if it has another tag now.
     """
 
     status: int = 0
@@ -81,6 +81,7 @@ class FakeHub:
     def __init__(self) -> None:
         self.repos: dict[str, FakeRepo] = {}
         self.faults: deque[Fault] = deque()
+        self.small_faults: deque[Fault] = deque()  # of files kept in git
         self.api_faults: deque[Fault] = deque()
         self.seen: list[Seen] = []
         self.bytes_sent = 0
@@ -216,12 +217,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _content(self, repo: FakeRepo, name: str) -> None:
         fake, content, large = self.server.fake, repo.files[name], name in repo.large
-        fault = fake.next_fault(fake.faults) if large and self.command == "GET" else Fault()
+        faults = fake.faults if large else fake.small_faults
+        fault = fake.next_fault(faults) if self.command == "GET" else Fault()
         if fault.status:
             return self._send(fault.status, fault.body or b"", fault.headers)
         tag = f'"{fault.etag or (sha256_of(content) if large else git_id_of(content))}"'
         content = content if fault.body is None else fault.body
         headers = {"ETag": tag, "X-Repo-Commit": repo.commit, "Accept-Ranges": "bytes"}
+        headers |= fault.headers
         asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("range", ""))
         condition = tag if fault.ignore_if_range else self.headers.get("if-range", tag)
         if asked is None or fault.ignore_range or condition != tag:

@@ -268,14 +268,14 @@ def test_a_name_that_could_leave_its_folder_or_fool_a_reader_is_refused(
     fake_hub: FakeHub, client: Hub, told: Told, name: str
 ) -> None:
     fake_hub.add(REPO, {"good.gguf": CONTENT, name: CONTENT})
-    with pytest.raises(BadInput, match="unsafe name") as caught:
+    with pytest.raises(EdgespecError, match="unsafe name") as caught:
         client.snapshot(REPO)
-    assert caught.value.exit_code == 2
+    assert caught.value.exit_code == 1
     one_line(caught.value)
     fake_hub.repos[REPO].files.pop(name)
     snapshot = client.snapshot(REPO)
     evil = RemoteFile(name, 1, "a" * 64, "a" * 64)
-    with pytest.raises(BadInput, match="unsafe name"):
+    with pytest.raises(EdgespecError, match="unsafe name"):
         fetch(client, snapshot, [*snapshot.files, evil], told)
     assert not client.cache.exists()
 
