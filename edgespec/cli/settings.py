@@ -13,6 +13,7 @@ import platformdirs
 from click.core import ParameterSource
 
 from edgespec.errors import BadInput, NotFound
+from edgespec.models.shown import shown
 
 _CONFIG = "edgespec.cli.config"  # key in the context's notebook
 
@@ -53,6 +54,18 @@ def config_path() -> Path:
     return platformdirs.user_config_path("edgespec", appauthor=False) / "config.toml"
 
 
+def check_named_config() -> None:
+    """For commands without settings. Raises: NotFound when EDGESPEC_CONFIG names no file."""
+    if os.environ.get("EDGESPEC_CONFIG") and not os.path.exists(config_path()):
+        raise _no_config(config_path())
+
+
+def _no_config(path: Path) -> NotFound:
+    return NotFound(
+        f"EDGESPEC_CONFIG names {shown(path)}, which is not there; create it or unset that."
+    )
+
+
 def read_config(known: frozenset[str]) -> dict[str, Any]:
     """The settings in the config file by flag name, `-` written as `_`; empty without a file.
 
@@ -64,9 +77,7 @@ def read_config(known: frozenset[str]) -> dict[str, Any]:
             found = tomllib.load(file)
     except FileNotFoundError:
         if os.environ.get("EDGESPEC_CONFIG"):
-            raise NotFound(
-                f"EDGESPEC_CONFIG names {path}, which is not there; create it or unset that."
-            ) from None
+            raise _no_config(path) from None
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} is not valid TOML: {error}. Correct it or move it away.") from error

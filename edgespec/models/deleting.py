@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgespec.errors import BadInput
+from filelock import FileLock, Timeout
+
+from edgespec.errors import BadInput, EdgespecError
 from edgespec.models.found import FoundModel, Place, hub_cache, layers_of, ollama_root, places
-from edgespec.models.hub_removal import delete_all, is_entry, plan_removal, real_place
+from edgespec.models.hub_removal import (
+    delete_all,
+    drop_if_empty,
+    is_entry,
+    plan_removal,
+    real_place,
+)
 from edgespec.models.installed import InstalledPair, forget, installed_pairs
+from edgespec.models.interrupted import InterruptedFetch
 from edgespec.models.shown import shown
 
 
@@ -62,6 +71,38 @@ def removal_of_model(model: FoundModel) -> Removal:
         return _from_ollama(model, model.manifest, roots)
     _check_inside(model.files, roots)
     return Removal(_size(model.files), lambda: _unlink(model.files, roots))
+
+
+def removal_of_interrupted(fetches: Collection[InterruptedFetch]) -> Removal:
+    """What has arrived of files that never became whole.
+
+    Its execute() raises EdgespecError while another program goes on fetching one of them.
+    """
+    files = [file for fetch in fetches for file in fetch.files]
+
+    def execute() -> None:
+        with contextlib.ExitStack() as held:
+            for fetch in fetches:
+                for lock in filter(os.path.exists, fetch.locks):
+                    held.enter_context(_not_fetching(fetch, lock))
+            delete_all(files)
+        for fetch in fetches:
+            for part in fetch.parts:
+                with contextlib.suppress(OSError):  # a repository that holds more
+                    drop_if_empty(part.path.parent.parent)
+
+    return Removal(_size(files), execute)
+
+
+@contextlib.contextmanager
+def _not_fetching(fetch: InterruptedFetch, lock: Path) -> Iterator[None]:
+    try:
+        with FileLock(lock, timeout=0):
+            yield
+    except Timeout as error:
+        raise EdgespecError(
+            f"{fetch.repo} is being fetched by another program; stop that, or let it finish."
+        ) from error
 
 
 def _files_of(pair: InstalledPair) -> set[Path]:

@@ -97,6 +97,26 @@ def delete_all(files: Collection[Path]) -> None:
         ) from first
 
 
+def drop_if_empty(root: Path) -> None:
+    """Delete a repository that nothing can be opened from, unless a fetch has left a part there.
+
+    root: its real folder. Raises: OSError where something is left in it.
+    """
+    if (root / "snapshots").is_dir() and any((root / "snapshots").iterdir()):
+        return
+    kept = {hop for entry in _entries(root.parent) for hop in _hops(entry)}
+    blobs = root / "blobs"
+    if blobs.is_dir() and not blobs.is_symlink():
+        for blob in [blob for blob in blobs.iterdir() if _BLOB.fullmatch(blob.name)]:
+            if _is_regular(blob) and blob not in kept:
+                blob.unlink()
+        blobs.rmdir()
+    for folder in (root / ".no_exist", root / "refs", root / "snapshots"):
+        for at, _, _ in os.walk(folder, topdown=False):
+            os.rmdir(at)
+    root.rmdir()
+
+
 def _entries(cache: Path) -> set[Path]:
     """The entries of every snapshot of every repository."""
     return {
@@ -155,8 +175,7 @@ def _tidy(entry: Path, cache: Path) -> None:
     _drop_refs(root / "refs", commit)
     if os.path.realpath(root / ".no_exist") == str(root / ".no_exist"):
         shutil.rmtree(root / ".no_exist" / commit, ignore_errors=True)
-    if not any((root / "snapshots").iterdir()):
-        _drop_repository(root, cache)
+    drop_if_empty(root)
 
 
 def _drop_refs(refs: Path, commit: str) -> None:
@@ -166,18 +185,3 @@ def _drop_refs(refs: Path, commit: str) -> None:
         for ref in (Path(folder) / name for name in names):
             if _is_regular(ref) and ref.read_bytes().strip() == commit.encode():
                 ref.unlink()
-
-
-def _drop_repository(root: Path, cache: Path) -> None:
-    """Delete a repository that nothing can be opened from, unless a fetch has left a part there."""
-    kept = {hop for entry in _entries(cache) for hop in _hops(entry)}
-    blobs = root / "blobs"
-    if blobs.is_dir() and not blobs.is_symlink():
-        for blob in [blob for blob in blobs.iterdir() if _BLOB.fullmatch(blob.name)]:
-            if _is_regular(blob) and blob not in kept:
-                blob.unlink()
-        blobs.rmdir()
-    for folder in (root / ".no_exist", root / "refs", root / "snapshots"):
-        for at, _, _ in os.walk(folder, topdown=False):
-            os.rmdir(at)
-    root.rmdir()

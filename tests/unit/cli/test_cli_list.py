@@ -110,3 +110,47 @@ def test_a_hostile_name_on_the_disk_cannot_speak_to_the_terminal(
     assert "\u202e" not in out
     assert "\\x1b]0;owned" in out  # spelled out, so that it can be found
     assert cli("list", "--json").stdout.isascii()
+
+
+def test_an_interrupted_pull_is_told_with_how_far_it_came(cli: Cli, cache: Path) -> None:
+    folder = cache / "models--org--M/blobs"
+    folder.mkdir(parents=True)
+    for blob, size in (("b" * 64, 3_000_000), ("c" * 64, 1_000_000)):
+        part = folder / f"{blob}.part"
+        part.write_bytes(bytes(size))
+        note = {"blob": blob, "size": 10_000_000, "etag": ""}
+        part.with_name(f"{part.name}.json").write_text(json.dumps(note))
+    line = cli("list").stdout.splitlines()[-1]
+    assert " ".join(line.split()) == (
+        "org/M 4 MB never interrupted, 4 of 20 MB: 'edgespec rm org/M' deletes it"
+    )
+    (told,) = json.loads(cli("list", "--json").stdout)["interrupted"]
+    assert (told["repo"], told["bytes"], told["total_bytes"]) == ("org/M", 4_000_000, 20_000_000)
+    part.with_name(f"{part.name}.json").unlink()
+    assert "interrupted, 4 MB: " in cli("list").stdout
+
+
+def test_a_name_that_is_no_text_is_seen_and_json_stays_valid(
+    cli: Cli, cache: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / ".cache/llama.cpp"
+    folder.mkdir(parents=True)
+    file = os.fsencode(folder) + b"/\xff\xfe.gguf"
+    Path(os.fsdecode(file)).write_bytes(weights(1))
+    assert "  \\udcff\\udcfe  " in cli("list").stdout
+    (told,) = json.loads(cli("list", "--json").stdout)["found"]
+    assert told["name"] == "\\udcff\\udcfe"
+    told["path"].encode()
+    assert cli("rm", os.fsdecode(file), "--yes", "--others").exit_code == 0
+    assert not os.path.exists(file)
+
+
+def test_a_date_that_no_calendar_has_is_none(cli: Cli, cache: Path) -> None:
+    snapshot = hub_repo(cache, "org/M", {"M-Q4_K_M.gguf": weights(1)})
+    record(pulled("one", snapshot / "M-Q4_K_M.gguf", pulled=253_402_300_799.0))
+    mark_used("one")
+    os.utime(data_dir() / "used" / "one", (1, 2**62))
+    result = cli("list", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["pairs"][0]["pulled"] == "9999-12-31T23:59:59+00:00"
+    assert cli("list").exit_code == 0

