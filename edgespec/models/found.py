@@ -97,6 +97,8 @@ def found_models() -> tuple[FoundModel, ...]:
     for place, folders in places().items():
         for folder in folders:
             for model in _SCANS[place](folder):
+                if place is not Place.HUB and not _lies_in(folder, model):
+                    continue
                 # two names for one file are one model
                 found.setdefault(_real(model.path), model)
     return tuple(
@@ -132,6 +134,13 @@ def inspect(model: FoundModel) -> FoundModel:
         return replace(model, about=f"{header.architecture}, {header.file_type}")
     except EdgespecError as error:
         return replace(model, fault=str(error))
+
+
+def _lies_in(folder: Path, model: FoundModel) -> bool:
+    """Whether no link to another folder has led out of a program's own."""
+    root = _real(folder)
+    files = model.files if model.manifest is None else (*model.files, model.manifest)
+    return all(_real(file.parent).is_relative_to(root) for file in files)
 
 
 def _hub(folder: Path) -> Iterator[FoundModel]:
@@ -264,10 +273,13 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 def _files(folder: Path) -> Iterator[InFolder]:
     """Every readable file below a folder, not too deep and not too many; no folder twice."""
     seen: set[tuple[int, int]] = set()
+    top = _real(folder)
     waiting = [(folder, "", 0)]
     left = _MOST_ENTRIES
     while waiting:
         at, prefix, depth = waiting.pop()
+        if not _real(at).is_relative_to(top):  # a link may lead to all of the disk
+            continue
         try:
             status = at.stat()
             if (status.st_dev, status.st_ino) in seen:

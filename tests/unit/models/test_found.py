@@ -203,3 +203,24 @@ def test_models_of_the_hub_have_the_same_name_in_ollama(home: Path) -> None:
     manifest.rename(other)
     assert json.loads(other.read_text())
     assert [model.name for model in found_models()] == ["org/M-GGUF:Q4_K_M"]
+
+
+@pytest.mark.parametrize(
+    "link", [".lmstudio/models/pub", ".lmstudio/models/pub/L-GGUF", ".cache/llama.cpp/more"]
+)
+def test_a_link_to_a_folder_elsewhere_is_not_followed(
+    home: Path, tmp_path: Path, link: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    put(elsewhere / "L-GGUF" / "L-Q8_0.gguf")
+    put(elsewhere / "L-Q4_0.gguf")
+    (home / link).parent.mkdir(parents=True, exist_ok=True)
+    (home / link).symlink_to(elsewhere, target_is_directory=True)
+    assert found_models() == ()
+
+
+def test_a_program_whose_own_folder_is_a_link_is_looked_into(home: Path, tmp_path: Path) -> None:
+    put(tmp_path / "disk/pub/L-GGUF/L-Q8_0.gguf")
+    (home / ".lmstudio").mkdir(parents=True, exist_ok=True)
+    (home / ".lmstudio/models").symlink_to(tmp_path / "disk", target_is_directory=True)
+    assert [model.name for model in found_models()] == ["pub/L-GGUF:Q8_0"]
