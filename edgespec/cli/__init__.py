@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 __all__ = ["main"]
@@ -11,6 +12,8 @@ def main() -> None:
     """Run the command; Ctrl+C counts from the first import on."""
     try:
         from edgespec.cli.root import main as run
+
+        run()
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.exit(130)
-    run()

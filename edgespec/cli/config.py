@@ -12,8 +12,8 @@ from click.core import ParameterSource
 from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.options import Given, shared_flags
 from edgespec.cli.output import one_line, write, write_json
-from edgespec.cli.pairs import aligned
 from edgespec.cli.settings import Setting, config_path
+from edgespec.cli.table import aligned
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from time import monotonic
+from types import FrameType
+from typing import Any, Final
 
 import click
 
 from edgespec.cli.output import one_line, say
 from edgespec.errors import Cancelled, EdgespecError
+
+_PATIENCE_S: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -45,6 +51,22 @@ def verbose_flag(command: Callable[..., Any]) -> Callable[..., Any]:
         callback=note,
         help="Show progress everywhere, and the trace of an error.",
     )(command)
+
+
+def take_no_more_interrupts() -> None:
+    """From here on Ctrl+C changes nothing, unless leaving takes so long that it must kill."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        return
+    began = monotonic()
+
+    def again(number: int, _frame: FrameType | None) -> None:
+        if monotonic() - began >= _PATIENCE_S:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    signal.signal(signal.SIGINT, again)
+    # Python's own end takes every handler away but this one
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 def report(error: BaseException, *, verbose: bool) -> int:

@@ -14,8 +14,7 @@ import click
 
 from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.output import note, one_line, write, write_json
-from edgespec.cli.pairs import aligned
-from edgespec.cli.settings import check_named_config
+from edgespec.cli.table import aligned, flowing
 from edgespec.models.shown import shown
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ class Stock:
 @verbose_flag
 def list_models(as_json: bool) -> None:
     """Show what is here: pulled pairs, and models that other programs have put on this disk."""
-    check_named_config()
     stock = take_stock()
     if as_json:
         write_json(_as_dict(stock), indent=2)
@@ -76,7 +74,7 @@ def one_line_each(stock: Stock) -> Iterator[str]:
     if len(rows) > 1:
         yield from aligned(rows)
     else:
-        yield "No pair is here; 'edgespec pairs' lists those that can be pulled."
+        yield from flowing("No pair is here; 'edgespec pairs' lists those that can be pulled.")
     for place in dict.fromkeys(model.place for model in stock.found):
         yield ""
         yield f"In {place}, used in place:"

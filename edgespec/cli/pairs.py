@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.output import note, write, write_json
 from edgespec.cli.recommend import Recommendation, Room, recommend, room_here
-from edgespec.text.sanitize import clean
+from edgespec.cli.table import aligned, flowing
 
 if TYPE_CHECKING:
     from edgespec.models.catalogue import Build, Entry, Source
@@ -59,14 +59,16 @@ def one_line_each(shelf: Shelf) -> Iterator[str]:
     rows += [_row(entry, shelf) for entry in shelf.entries]
     yield from aligned(rows)
     yield ""
-    yield f"Here: {shelf.room.text}."
+    yield from flowing(f"Here: {shelf.room.text}.")
     if shelf.recommended is None:
-        yield "No pair of known size fits here."
+        yield from flowing("No pair of known size fits here.")
     else:
         chosen = shelf.recommended
-        yield f"* recommended: {chosen.entry.name}, because {chosen.why}."
-    yield "+ installed.  ~ a size as its source states it; pulling tells the exact one."
-    yield "'edgespec pull PAIR' fetches one."
+        yield from flowing(f"* recommended: {chosen.entry.name}, because {chosen.why}.")
+    yield from flowing(
+        "+ installed.  ~ a size as its source states it; pulling tells the exact one."
+    )
+    yield from flowing("'edgespec pull PAIR' fetches one.")
 
 
 def _row(entry: Entry, shelf: Shelf) -> tuple[str, ...]:
@@ -85,15 +87,6 @@ def _row(entry: Entry, shelf: Shelf) -> tuple[str, ...]:
 
 def _only(build: Build) -> str:
     return "Macs only" if build.format == "mlx" else "needs llama.cpp"
-
-
-def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Columns of the same width, for a font that has one."""
-    rows = [tuple(clean(cell, one_line=True) for cell in row) for row in rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
 
 
 def _as_dict(shelf: Shelf) -> dict[str, Any]:

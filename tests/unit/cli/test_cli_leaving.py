@@ -91,7 +91,7 @@ def test_ctrl_c_while_loading_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPa
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "edgespec: stopped\n")
 
 
-@pytest.mark.parametrize("arguments", [("nonsense",), ("run", "--nonsense"), ("doctor", "extra")])
+@pytest.mark.parametrize("arguments", [("nonsense",), ("run", "--nonsense"), ("list", "extra")])
 def test_a_usage_error_is_one_line_that_names_the_help(
     cli: Cli, arguments: tuple[str, ...]
 ) -> None:
@@ -214,3 +214,54 @@ def test_a_second_ctrl_c_gives_up_waiting() -> None:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+LEAVING = """
+import atexit, sys, threading, click
+from edgespec.cli import leaving, root
+
+@click.command()
+def stop():
+    raise KeyboardInterrupt
+
+leaving._PATIENCE_S = float(sys.argv[2])
+root.edgespec.add_command(stop, "stop")
+wait = sys.stdin.read
+threading.Thread(target=wait).start() if sys.argv[1] == "thread" else atexit.register(wait)
+sys.argv = ["edgespec", "stop"]
+root.main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent another way there")
+@pytest.mark.parametrize(
+    ("busy", "patience_s", "code"),
+    [("thread", "60", 130), ("atexit", "60", 130), ("thread", "0", -signal.SIGINT)],
+)
+def test_while_leaving_ctrl_c_changes_nothing_until_it_has_to_kill(
+    busy: str, patience_s: str, code: int
+) -> None:
+    pipes = dict.fromkeys(("stdin", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(
+        [sys.executable, "-c", LEAVING, busy, patience_s], encoding="utf-8", **pipes
+    ) as process:
+        assert process.stderr
+        assert process.stderr.readline() == "edgespec: stopped\n"
+        threading.Event().wait(0.2)  # the end of the program has begun
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            threading.Event().wait(0.05)
+        _, told = process.communicate(timeout=20)
+    assert (process.returncode, told) == (code, "")
+
+
+def test_an_interrupt_while_an_error_is_told_leaves_no_trace() -> None:
+    program = (
+        "import sys\nfrom edgespec.cli import leaving, main\n"
+        "def report(error, **_):\n    raise KeyboardInterrupt\n"
+        "leaving.report = report\nsys.argv = ['edgespec', 'nonsense']\nmain()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -166,11 +166,39 @@ def test_help_needs_no_working_config(cli: Cli, config: Callable[[str], Path]) -
     assert cli("run", "--help").exit_code == 0
 
 
-def test_a_config_that_was_named_must_be_there(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "run Hi",
+        "chat",
+        "bench",
+        "tune",
+        "pull x/y",
+        "doctor",
+        "pairs",
+        "list",
+        "rm x",
+        "config show",
+    ],
+)
+def test_a_config_that_was_named_must_be_there_for_every_command(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, arguments: str
+) -> None:
     monkeypatch.setenv("EDGESPEC_CONFIG", "nowhere.toml")
-    result = cli("run", "Hi")
-    assert result.exit_code == 3
-    assert "nowhere.toml" in result.stderr
+    result = cli(*arguments.split())
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr == (
+        "edgespec: EDGESPEC_CONFIG names nowhere.toml, which is not there; create it or unset"
+        " that.\n"
+    )
+
+
+@pytest.mark.parametrize("arguments", ["run --help", "list -h", "--help", "config path"])
+def test_help_and_the_files_path_need_no_config(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, arguments: str
+) -> None:
+    monkeypatch.setenv("EDGESPEC_CONFIG", "nowhere.toml")
+    assert cli(*arguments.split()).exit_code == 0
 
 
 def test_a_variable_that_cannot_work_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
