@@ -3,8 +3,8 @@
 EdgespecError            exit code 1
 ├── BadInput             2   an argument, setting or prompt that cannot work
 ├── NotFound             3   a file, pair or model that is not there
-├── NoAccess             4   a repository that asks for a licence or a token
-├── NetworkError         5   the hub could not be reached, or is not to be
+├── NoAccess             4   a host wants a licence, a token or a key, or a better one
+├── NetworkError         5   a host cannot be reached, is not to be, or makes no sense
 ├── IncompatiblePair     6   target and draft do not share a vocabulary
 ├── ModelFileError       1   a file that is not what it claims to be
 ├── TemplateError        1   a chat template that cannot be rendered
@@ -39,13 +39,13 @@ class NotFound(EdgespecError):
 
 
 class NoAccess(EdgespecError):
-    """A repository that asks for a licence or a token."""
+    """A hub or server that wants a licence, a token or a key, or does not accept the one given."""
 
     exit_code = 4
 
 
 class NetworkError(EdgespecError):
-    """The hub could not be reached, or is not to be."""
+    """A hub or server that cannot be reached, is not to be, or answers without sense."""
 
     exit_code = 5
 

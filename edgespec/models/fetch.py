@@ -21,6 +21,7 @@ from edgespec.models.hub_names import check_blob, check_file
 from edgespec.models.partial import Part, id_of
 from edgespec.models.placing import is_plain, size_here
 from edgespec.models.shown import shown
+from edgespec.models.sizes import size_text
 from edgespec.models.transfer import Report, download
 
 _SPARE = 64 << 20  # bytes that stay free on the disk
@@ -76,8 +77,8 @@ def check_room(hub: Hub, needed: int) -> None:
         ) from error
     if needed and needed + _SPARE > free:
         raise EdgespecError(
-            f"{(needed + _SPARE) / 1e9:.1f} GB must fit on the disk of {shown(hub.cache)}, which"
-            f" has {free / 1e9:.1f} GB free; make room, or move the cache with HF_HOME."
+            f"{size_text(needed + _SPARE)} must fit on the disk of {shown(hub.cache)}, which"
+            f" has {size_text(free)} free; make room, or move the cache with HF_HOME."
         )
 
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import difflib
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from edgespec.errors import BadInput, IncompatiblePair, ModelFileError, NotFound
+from edgespec.errors import BadInput, EdgespecError, IncompatiblePair, ModelFileError, NotFound
 from edgespec.models.catalogue import Format, Source, catalogue
 from edgespec.models.compat import check_vocabularies
 from edgespec.models.fetch import fetch, missing_bytes
 from edgespec.models.header import GgufHeader
 from edgespec.models.hub import Hub, RemoteFile, Snapshot
-from edgespec.models.installed import InstalledModel, InstalledPair, find_installed, now, record
+from edgespec.models.installed import (
+    InstalledModel,
+    InstalledPair,
+    data_dir,
+    find_installed,
+    now,
+    record,
+)
 from edgespec.models.names import Local, Named, Remote, files_of, format_of, parse, quant_of
 from edgespec.models.pairs import NO_DRAFT
 from edgespec.models.peek import peek
@@ -90,8 +98,8 @@ def plan_pull(hub: Hub, wish: Wish, note: Note) -> PullPlan:
     name, licence, target_source, draft_source = _sources(wish)
     if wish.revision:
         target_source = replace(target_source, revision=wish.revision)
-    target = _chosen(hub, target_source, note)
-    draft = None if draft_source is None else _chosen(hub, draft_source, note)
+    target = _chosen(hub, target_source, wish.formats, note)
+    draft = None if draft_source is None else _chosen(hub, draft_source, wish.formats, note)
     plan = PullPlan(name, target, draft, target.snapshot.licence or licence)
     return replace(plan, note=_compared(target, draft))
 
@@ -99,8 +107,10 @@ def plan_pull(hub: Hub, wish: Wish, note: Note) -> PullPlan:
 def pull(hub: Hub, plan: PullPlan, report: Report) -> InstalledPair:
     """Fetch what is missing, check it as it lies on the disk, and record the pair.
 
-    Raises: as fetch(); ModelFileError.
+    Raises: as fetch(); ModelFileError; EdgespecError, before any byte is fetched, where the record
+    could not be written.
     """
+    _check_recordable()
     paths = [fetch(hub, model.snapshot, model.files, report) for model in plan.models]
     headers = [
         read_model(files[0]) if model.format == "gguf" else None
@@ -118,6 +128,20 @@ def pull(hub: Hub, plan: PullPlan, report: Report) -> InstalledPair:
     )
     record(pair)
     return pair
+
+
+def _check_recordable() -> None:
+    folder = data_dir()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise EdgespecError(
+            f"{shown(folder)}, where pulled pairs are recorded, cannot be written"
+            f" ({shown(error.strerror or error)}), so nothing was fetched; check its permissions,"
+            " or move it with EDGESPEC_DATA_DIR."
+        ) from error
 
 
 def _sources(wish: Wish) -> tuple[str, str | None, Source, Source | None]:
@@ -179,10 +203,15 @@ def _unknown(name: str) -> NotFound:
     )
 
 
-def _chosen(hub: Hub, source: Source, note: Note) -> Chosen:
+def _chosen(hub: Hub, source: Source, formats: Sequence[Format], note: Note) -> Chosen:
     snapshot = hub.snapshot(source.repo, source.revision or None, note)
     files = _files(source, snapshot)
     if format_of(files) == "mlx":
+        if "mlx" not in formats:
+            raise NotFound(
+                f"{shown(source.repo)} comes as MLX only, which no backend here runs; name a GGUF"
+                " version of it ('edgespec doctor' tells what is missing)."
+            )
         return Chosen(snapshot, files, None)
     header = peek(hub, snapshot, files, note)
     if header.kind != "model" or not header.tensors:

@@ -160,6 +160,16 @@ def test_a_sound_blob_is_used_as_it_is(scene: Scene) -> None:
     assert scene.hub.seen == []
 
 
+def test_a_note_of_the_commit_that_is_no_text_does_no_harm(scene: Scene) -> None:
+    ref = scene.client.folder(REPO).ref("main")
+    ref.parent.mkdir(parents=True)
+    ref.write_bytes(b"\xff\xfe" * 100)
+    with pytest.raises(NetworkError, match="not complete in the cache"):
+        replace(scene.client, offline=True).snapshot(REPO)
+    assert fetch_all(scene) == [CONTENT, CONFIG]
+    assert ref.read_text() == COMMIT
+
+
 def listing(**changed: object) -> bytes:
     small = {"rfilename": "c.json", "size": len(CONFIG), "blobId": git_id_of(CONFIG)}
     told = {"id": REPO, "sha": COMMIT, "siblings": [small], "tags": []}

@@ -12,6 +12,7 @@ from fake_hub import COMMIT, FakeHub, Fault
 from scene import DRAFT, TARGET, Pull
 from tiny_models import TinyModels
 
+from edgespec.cli import recommend
 from edgespec.models.catalogue import Build, Catalogue, Entry, Source
 from edgespec.models.hub import Hub
 from edgespec.models.installed import find_installed
@@ -184,6 +185,58 @@ def test_only_the_header_is_read_before_the_yes(
     assert 0 < fake_hub.bytes_sent < 8_000_000
 
 
+def test_a_header_longer_than_a_connection_lasts_is_read_in_pieces(
+    fake_hub: FakeHub, pull: Pull, tiny_models: TinyModels, waits: list[float]
+) -> None:
+    content = tiny_models(seed=3).read_bytes()
+    fake_hub.add(TARGET, {"m-Q8_0.gguf": content})
+    fake_hub.faults += [Fault(cut=700)] * 12
+    result = pull(TARGET, "--dry-run")
+    assert result.exit_code == 0, result.output
+    ranges = [seen.headers.get("range") for seen in fake_hub.content_requests()]
+    assert ranges[:3] == [None, "bytes=700-", "bytes=1400-"]
+
+
+def test_a_connection_that_ends_behind_the_header_is_no_fault(
+    fake_hub: FakeHub, pull: Pull, tiny_models: TinyModels, waits: list[float]
+) -> None:
+    content = tiny_models(seed=3).read_bytes() + bytes(3_000_000)
+    fake_hub.add(TARGET, {"m-Q8_0.gguf": content})
+    fake_hub.faults += [Fault(cut=len(content) - 2_900_000)]
+    assert pull(TARGET, "--dry-run").exit_code == 0
+    assert waits == []
+
+
+def test_a_host_that_cannot_go_on_sends_the_header_from_its_start(
+    fake_hub: FakeHub, pull: Pull, tiny_models: TinyModels, waits: list[float]
+) -> None:
+    fake_hub.add(TARGET, {"m-Q8_0.gguf": tiny_models(seed=3).read_bytes()})
+    fake_hub.faults += [Fault(cut=700), Fault(ignore_range=True)]
+    assert pull(TARGET, "--dry-run").exit_code == 0
+    assert len(waits) == 1
+
+
+def test_a_damaged_header_is_the_fault_of_the_hub(
+    fake_hub: FakeHub, pull: Pull, tiny_models: TinyModels
+) -> None:
+    fake_hub.add(TARGET, {"m-Q8_0.gguf": tiny_models(seed=3).read_bytes()[:3000]})
+    result = pull(TARGET, "--yes")
+    assert result.exit_code == 1
+    assert "it is damaged on the hub, so choose another file" in result.stderr
+    assert "download it again" not in result.stderr
+
+
+def test_a_data_folder_that_cannot_be_written_is_noticed_before_the_fetch(
+    models: FakeHub, pull: Pull, client: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("EDGESPEC_DATA_DIR", str(tmp_path / "file" / "data"))
+    result = pull(TARGET, "--yes")
+    assert result.exit_code == 1
+    assert "where pulled pairs are recorded, cannot be written" in result.stderr
+    assert not client.cache.exists()
+
+
 def test_what_is_no_gguf_file_is_found_before_the_yes(fake_hub: FakeHub, pull: Pull) -> None:
     fake_hub.add(TARGET, {"m-Q8_0.gguf": b"PK\3\4" + bytes(5000)})
     result = pull(TARGET, "--yes")
@@ -263,7 +316,21 @@ def test_a_model_that_does_not_fit_is_told_with_what_would_help(
     assert "too little" in told["memory_advice"]
 
 
-def test_mlx_models_are_fetched_whole(fake_hub: FakeHub, pull: Pull) -> None:
+def test_an_mlx_model_is_not_fetched_where_mlx_cannot_run(
+    fake_hub: FakeHub, pull: Pull, client: Hub
+) -> None:
+    fake_hub.add(TARGET, {"config.json": b"{}", "model.safetensors": bytes(5000)})
+    result = pull(TARGET, "--yes")
+    assert result.exit_code == 3
+    assert "comes as MLX only, which no backend here runs; name a GGUF version" in result.stderr
+    assert not client.cache.exists()
+
+
+def test_mlx_models_are_fetched_whole(
+    fake_hub: FakeHub, pull: Pull, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = replace(recommend.room_here(), formats=("gguf", "mlx"))
+    monkeypatch.setattr(recommend, "room_here", lambda: room)
     files = {"config.json": b"{}", "model.safetensors": bytes(5000), "tokenizer.json": b"{}"}
     large = {"model.safetensors"}
     fake_hub.add(TARGET, {**files, "README.md": b"", "modeling.py": b"evil"}, large=large)
