@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from edgespec.decoding.proposer import Proposer
 from edgespec.decoding.session import Session
 from edgespec.errors import BadInput, EdgespecError
 from edgespec.models import fit, memory
-from edgespec.models.available import Available, GpuMemory, available_memory
+from edgespec.models.available import Available, GpuMemory, available_memory, busy
 from edgespec.models.compat import check_vocabularies
 from edgespec.models.header import GgufHeader
 from edgespec.models.identity import fingerprint
@@ -66,6 +66,7 @@ class Loaded:
     """Everything that one pair needs, open.
 
     models: what has to be closed in the end. memory: what they take here, in words.
+    draft_left_out: whether the pair has a draft model for which memory was too short.
     """
 
     pair: Pair
@@ -77,6 +78,7 @@ class Loaded:
     notes: tuple[str, ...]
     luck: Luck
     memory: str
+    draft_left_out: bool = False
 
     def proposer(self, speculation: Speculation) -> Proposer:
         """What guesses under these settings.
@@ -85,6 +87,11 @@ class Loaded:
         """
         name, drafter = speculation.proposer, self.drafter
         if name == "draft" and drafter is None:
+            if self.draft_left_out:
+                raise BadInput(
+                    f"--fit left the draft model of '{self.pair.name}' out, since both do not fit"
+                    " into memory; use --proposer ngram, or a smaller --context or --draft."
+                )
             raise BadInput(
                 f"'{self.pair.name}' has no draft model; name one with --draft FILE, or use"
                 " --proposer ngram."
@@ -146,9 +153,9 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
 
     Raises: NotFound, ModelFileError, IncompatiblePair, OutOfMemory, BackendMissing.
     """
-    checked = _check(pair, options)
+    wanted = _check(pair, options)
     backend = backends.find(options.backend)
-    checked, options = _fitted(checked, options, room(backend.probe().gpu_memory), report)
+    checked, options = _fitted(wanted, options, room(backend.probe().gpu_memory), report)
     pair = checked.pair
     opened: list[LoadedModel] = []
     try:
@@ -179,6 +186,7 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
         tuple(notes),
         Luck.of(target.cost, drafter),
         checked.memory,
+        draft_left_out=pair.draft is None and wanted.pair.draft is not None,
     )
 
 
@@ -277,17 +285,24 @@ def measured_session(
     session: Session = model.session(settings)
     file = _measurement_file(model, path, options)
     measurement = _remembered(file)
-    if measurement is None:
+    at_rest = (measurement is not None and measurement.at_rest) or not busy()
+    if measurement is None or at_rest > measurement.at_rest:
         report(f"measuring what a pass of {path.name} costs here; once, for some seconds")
         prompt = model.tokenizer.encode(_SAMPLE * 12, special=False)
         room = min(_SAMPLE_TOKENS, session.caps.context // 2)
-        measurement = measure(session, prompt[:room])
+        measurement = replace(measure(session, prompt[:room]), at_rest=at_rest)
+        if not at_rest:
+            report("other programs keep this machine busy; it is measured again when they do not")
         _remember(file, measurement, report)
     if not options.strict or measurement.bit_exact:
-        return Measured(session, CostCurve(measurement.seconds), measurement)
+        return Measured(session, _curve(measurement, measurement.seconds), measurement)
     strict = StrictSession(session, measurement.strict_widths())
     cost = {n: measurement.seconds[strict.width(n)] for n in range(1, strict.caps.rows + 1)}
-    return Measured(strict, CostCurve(cost), measurement)
+    return Measured(strict, _curve(measurement, cost), measurement)
+
+
+def _curve(measured: Measurement, seconds: Mapping[int, float]) -> CostCurve:
+    return CostCurve(seconds, measured.context, measured.token_s)
 
 
 def _measurement_file(model: LoadedModel, path: Path, options: LoadOptions) -> Path:

@@ -206,7 +206,13 @@ def _peers(urls: tuple[str, ...]) -> tuple[Peer, ...]:
         return ()
     from edgespec.bench.peer import Peer
 
-    return tuple(Peer(url) for url in urls)
+    found: dict[str, Peer] = {}
+    for url in urls:
+        peer = Peer(url)
+        if peer.name in found:
+            raise BadInput(f"--peer names {peer.name} twice; leave one of them out.")
+        found[peer.name] = peer
+    return tuple(found.values())
 
 
 def _measured(model: Model, given: Given, wanted: Wanted) -> Report:

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
+from fake_peer import llama_server, serving
 from tiny_models import TinyModels
 
 from edgespec.bench import runner
@@ -206,3 +207,12 @@ def test_so_many_prompts_of_each_category(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "six.jsonl").write_text("\n".join(map(json.dumps, lines)))
     result = bench(*QUICKLY, "--prompts", "six.jsonl", "--per-category", "2", "--json")
     assert json.loads(result.stdout)["prompts"] == ["a0", "a1", "b0", "b1"]
+
+
+@pytest.mark.parametrize("again", ["{}", "{}/", "{}/v1"])
+def test_one_program_cannot_take_part_twice(bench: Bench, again: str) -> None:
+    with serving(llama_server()) as fake:
+        result = bench(*QUICKLY, "--peer", fake.url, "--peer", again.format(fake.url))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--peer names llama-server@127.0.0.1:" in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tiny_models import TinyModels
 
-from edgespec import Model, load, loading
+from edgespec import Model, Speculation, load, loading
 from edgespec.errors import BadInput, OutOfMemory
 from edgespec.models import memory
 from edgespec.models.split import read_model
@@ -80,6 +80,9 @@ def test_fit_gives_up_the_draft_where_a_shorter_context_is_not_enough(
     assert model.info.draft is None
     assert len(model.loaded.models) == 1
     assert any("no draft model" in note for note in model.info.notes)
+    with pytest.raises(BadInput, match=r"--fit left the draft model of .* out") as caught:
+        model.loaded.proposer(Speculation(proposer="draft"))
+    assert "has no draft model" not in str(caught.value)
 
 
 def test_what_fits_is_left_alone_and_its_plan_is_kept_in_words(opened: Load) -> None:

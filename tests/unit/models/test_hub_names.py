@@ -1,0 +1,29 @@
+"""What a hub may call a file: only what every system takes for the same file."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgespec.errors import EdgespecError
+from edgespec.models.hub_names import check_file
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("CON.gguf", "con.gguf", "Nul.tar.gguf", "aux .gguf", "COM1.gguf", "lpt\u00b9.gguf"),
+        *("sub/PRN.gguf", "CON/m.gguf", "CONIN$.gguf"),
+        *("a:b.gguf", "a<b.gguf", "a|b.gguf", "a?.gguf", "a*.gguf", 'a"b.gguf', "a\\b.gguf"),
+        *("dir./m.gguf", "dir /m.gguf", "../m.gguf", "/m.gguf", "a//m.gguf", "./m.gguf"),
+        *("a\tb.gguf", "a\u202eb.gguf", f"{'x' * 251}.gguf"),
+    ],
+    ids=ascii,
+)
+def test_a_name_that_some_system_cannot_have_is_refused(name: str) -> None:
+    with pytest.raises(EdgespecError, match="unsafe name"):
+        check_file("org/m", name)
+
+
+@pytest.mark.parametrize("name", ["console.gguf", "m.con.gguf", "COM10.gguf", "auxiliary/m.gguf"])
+def test_one_that_only_looks_so_is_taken(name: str) -> None:
+    check_file("org/m", name)
