@@ -13,7 +13,7 @@ from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.options import Given, shared_flags
 from edgespec.cli.output import one_line, write, write_json
 from edgespec.cli.settings import Setting, config_path
-from edgespec.cli.table import aligned
+from edgespec.cli.table import aligned, flowing
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,8 @@ def show(given: Given, as_json: bool) -> None:
         return
     rows = [(each.name, "=", _shown(each.value), each.source) for each in held]
     state = "" if file.is_file() else ", which does not exist"
-    write("\n".join([f"# {one_line(str(file))}{state}", *aligned(rows)]) + "\n")
+    lines = [*flowing(f"# {one_line(str(file))}{state}"), *aligned(rows)]
+    write("\n".join(lines) + "\n")
 
 
 def _held(given: Given) -> Iterator[Held]:

@@ -25,7 +25,7 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     most = _width()
     if most is not None and before_last + _NARROWEST_COLUMN > most:
         for row in rows:
-            yield from _wrapped("  ".join(filter(None, row)), most, _INDENT)
+            yield from _wrapped("  ".join(filter(str.strip, row)).strip(), most, _INDENT)
         return
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

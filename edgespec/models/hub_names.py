@@ -14,7 +14,7 @@ FETCHED = (".gguf", ".safetensors", ".json", ".jinja", ".txt", ".model")
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-# devices on Windows, whatever their ending; source: Microsoft, "Naming Files, Paths, and Namespaces"
+# devices on Windows, whatever the ending; source: Microsoft, "Naming Files, Paths and Namespaces"
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$) *(\..*)?", re.I)
 _LONGEST = 255  # bytes in one part of a path, on every common file system
 

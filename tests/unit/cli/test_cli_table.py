@@ -44,6 +44,7 @@ def test_in_a_terminal_no_line_is_wider_and_nothing_is_lost(
     assert max(map(len, lines)) <= max(columns, 5)
     told = "".join("".join(lines).split())
     assert told == "".join("".join(cell for row in ROWS for cell in row).split())
+    assert not any(line.isspace() for line in lines)
     assert max(map(len, flowing("some words that make a sentence"))) <= columns
 
 
@@ -53,3 +54,11 @@ def test_the_last_column_is_wrapped_below_itself(terminal: Callable[[int], None]
     column = first.index("a model")
     assert second[:column].isspace()
     assert second[column] != " "
+
+
+def test_where_columns_have_no_room_every_row_begins_at_the_edge(
+    terminal: Callable[[int], None],
+) -> None:
+    terminal(30)
+    starts = [line for line in aligned(ROWS) if not line.startswith(" ")]
+    assert [line.split()[0] for line in starts] == ["PAIR", "*+", "a-name-of-some-length"]
