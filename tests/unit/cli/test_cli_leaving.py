@@ -265,3 +265,19 @@ def test_an_interrupt_while_an_error_is_told_leaves_no_trace() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent another way there")
+def test_ctrl_c_between_imports_is_one_line_however_often_it_comes() -> None:
+    program = (
+        "import os, signal, sys\nfrom edgespec.cli import main\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'edgespec.cli.root':\n"
+        "            [signal.raise_signal(signal.SIGINT) for _ in range(2)]\n"
+        "sys.meta_path.insert(0, Finder())\nmain()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "edgespec: stopped\n")
