@@ -17,6 +17,7 @@ from typing import Final
 from edgespec.errors import EdgespecError
 from edgespec.models.catalogue import Format
 from edgespec.models.names import format_of, is_gguf, is_sidecar, quant_of
+from edgespec.models.shown import shown
 from edgespec.models.split import parts_of, read_model
 
 _DEEPEST: Final = 6
@@ -107,9 +108,15 @@ def found_models() -> tuple[FoundModel, ...]:
 
 
 def find_model(name: str) -> FoundModel | None:
-    """The model that a program calls so, `:latest` left out or not, in whatever case."""
+    """The model that a program calls so, `:latest` left out or not, in whatever case.
+
+    A name that is no text is also known as it is shown.
+    """
     wanted = {name.casefold(), f"{name.casefold()}:latest"}
-    return next((model for model in found_models() if model.name.casefold() in wanted), None)
+    for model in found_models():
+        if not wanted.isdisjoint((model.name.casefold(), shown(model.name).casefold())):
+            return model
+    return None
 
 
 def snapshot_files(repo: str) -> tuple[InFolder, ...]:

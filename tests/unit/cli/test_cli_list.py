@@ -141,8 +141,11 @@ def test_a_name_that_is_no_text_is_seen_and_json_stays_valid(
     (told,) = json.loads(cli("list", "--json").stdout)["found"]
     assert told["name"] == "\\udcff\\udcfe"
     told["path"].encode()
-    assert cli("rm", os.fsdecode(file), "--yes", "--others").exit_code == 0
-    assert not os.path.exists(file)
+    for name in (os.fsdecode(file), told["name"]):
+        folder.mkdir(exist_ok=True)
+        Path(os.fsdecode(file)).write_bytes(weights(1))
+        assert cli("rm", name, "--yes", "--others").exit_code == 0
+        assert not os.path.exists(file)
 
 
 def test_a_date_that_no_calendar_has_is_none(cli: Cli, cache: Path) -> None:
