@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from edgespec.cli.costs import Costs, measured_costs
 from edgespec.cli.install import install_line, rebuild_line
 from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.machine import Gpu, Machine, apple_chip, gpus, this_machine
@@ -61,6 +62,7 @@ class Report:
     """All that the doctor found.
 
     tuned: what `edgespec tune` chose, a text for each target. plan: what a pair takes here.
+    costs: what its passes cost.
     """
 
     machine: Machine
@@ -70,6 +72,7 @@ class Report:
     advice: tuple[str, ...]
     tuned: tuple[str, ...] = ()
     plan: Planned | None = None
+    costs: Costs | None = None
 
     @property
     def healthy(self) -> bool:
@@ -79,9 +82,10 @@ class Report:
 @click.command()
 @click.argument("pair", required=False)
 @click.option("--context", type=Whole(16, 2**31), metavar="N", help="Tokens to plan memory for.")
+@click.option("--measure", is_flag=True, help="Load the pair; tell what passes cost and what pays.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @verbose_flag
-def doctor(pair: str | None, context: int | None, as_json: bool) -> None:
+def doctor(pair: str | None, context: int | None, measure: bool, as_json: bool) -> None:
     """Show what this machine has, which backend works, and what is missing.
 
     With a PAIR, a folder or a model file, also whether that fits into memory; without one, the
@@ -90,7 +94,8 @@ def doctor(pair: str | None, context: int | None, as_json: bool) -> None:
     report = examine()
     gpus = next((b.gpu_memory for b in report.backends if b.state is State.WORKS), ())
     plan = planned(pair, context, gpus) if pair else planned_usually(context, gpus)
-    report = replace(report, plan=plan)
+    costs = measured_costs(pair, context) if measure else None
+    report = replace(report, plan=plan, costs=costs)
     if as_json:
         write_json(_as_dict(report), indent=2)
     else:
@@ -193,6 +198,9 @@ def one_line_each(report: Report) -> Iterable[str]:
     if report.plan:
         yield f"Plan      '{report.plan.pair}' with a context of {report.plan.context} tokens"
         yield from (f"          {line}" for line in (*report.plan.lines, report.plan.help) if line)
+    if report.costs:
+        yield f"Passes    '{report.costs.pair}': {report.costs.exactness}"
+        yield from (f"          {line}" for line in report.costs.verdict)
     yield from (f"Advice    {advice}" for advice in report.advice)
 
 
@@ -215,6 +223,7 @@ def _as_dict(report: Report) -> dict[str, Any]:
         "demo": report.demo,
         "tuned": list(report.tuned),
         "plan": None if report.plan is None else asdict(report.plan) | {"fits": report.plan.fits},
+        "costs": None if report.costs is None else asdict(report.costs),
         "advice": list(report.advice),
     }
 

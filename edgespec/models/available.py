@@ -1,4 +1,4 @@
-"""How much memory this process may still take."""
+"""How much of this machine is free: memory that may still be taken, and processors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import psutil
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
+_LOOK_S, _BUSY_PERCENT = 0.2, 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +92,9 @@ def _room(folder: Path, names: tuple[str, str, str]) -> int | None:
     stat = dict(line.split(" ", 1) for line in lines if " " in line)
     droppable = stat.get(droppable_name, "0")
     return limit - used + (int(droppable) if droppable.isdigit() else 0)
+
+
+def busy() -> bool:
+    """Whether other programs take a good part of this machine's processors just now."""
+    percent: float = psutil.cpu_percent(_LOOK_S)
+    return percent > _BUSY_PERCENT

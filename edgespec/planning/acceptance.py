@@ -15,6 +15,9 @@ _MEAN = (-0.95, 0.85, 1.2, -0.95, 0.25)  # of the weights; see docs/decisions/00
 _DEVIATION = (1.0, 0.6, 0.3, 0.3, 0.3)
 _DRIFT = 0.04  # variance that the first weight gains at each place: a text changes its character
 
+_PRIOR_GUESSES = 10.0  # that the prior of a model's luck counts as
+_SLOWEST = 0.03  # weight of the latest guess in what is typical, once much is known
+
 
 class MatchAcceptance:
     """For n-grams: a logistic curve over what is known of a match, fitted to each text anew.
@@ -76,7 +79,7 @@ class ConfidenceAcceptance:
     def __init__(self) -> None:
         self._slope, self._offset = 0.95, 0.4
         self._squares = [1.0, 1.0]
-        self.typical = self.PRIOR
+        self.typical, self._seen = self.PRIOR, _PRIOR_GUESSES
 
     def probability(self, confidence: float) -> float:
         return _sigmoid(self._slope * _log_odds(confidence) + self._offset)
@@ -88,11 +91,13 @@ class ConfidenceAcceptance:
             self._squares[n] += gradient * gradient
         self._slope = max(0.05, self._slope + 0.3 * error * x / math.sqrt(self._squares[0]))
         self._offset += 0.3 * error / math.sqrt(self._squares[1])
-        self.typical += 0.12 * (float(accepted) - self.typical)
+        self._seen += 1.0
+        self.typical += max(_SLOWEST, 1.0 / self._seen) * (float(accepted) - self.typical)
 
     def new_text(self) -> None:
         """Another text begins: what was typical of the last one counts half."""
         self.typical += 0.5 * (self.PRIOR - self.typical)
+        self._seen = _PRIOR_GUESSES
 
 
 def _sigmoid(x: float) -> float:

@@ -13,23 +13,34 @@ class CostCurve:
     """T(n): seconds for a pass of n rows, measured at some widths and refined by every round.
 
     Real curves have steps, so a width that was seen keeps its own value; others lie on the line
-    between their neighbours. A drift that all widths share (a longer context, a hot machine) is
-    kept apart from the shape.
+    between their neighbours. A longer text makes every row dearer by as much. A drift that all
+    widths share (a hot machine) is kept apart from the shape.
+
+    context: tokens of text at which `seconds` were measured. token_s: seconds that a row takes
+    longer for each further token of text.
     """
 
-    def __init__(self, seconds: Mapping[int, float]) -> None:
+    def __init__(
+        self, seconds: Mapping[int, float], context: int = 0, token_s: float = 0.0
+    ) -> None:
         if not seconds or min(seconds.values()) <= 0:
             raise ValueError("a cost curve needs at least one positive measurement")
         self._shape = {n: math.log(s) for n, s in seconds.items()}
-        self._scale = 0.0
+        self._scale, self._row_s = 0.0, 0.0  # of a row, for the text behind `context`
+        self._context, self._token_s = context, token_s
+
+    def at(self, context: int) -> None:
+        """The text has so many tokens from now on."""
+        self._row_s = (context - self._context) * self._token_s
 
     def seconds(self, rows: int) -> float:
         """Expected seconds of a pass of `rows` rows."""
-        return math.exp(self._scale) * self._shape_at(rows)
+        shape = self._shape_at(rows)
+        return math.exp(self._scale) * max(shape / 2, shape + rows * self._row_s)
 
     def relative(self, rows: int) -> float:
         """Cost of a pass of `rows` rows in plain passes."""
-        return self._shape_at(rows) / self._shape_at(1)
+        return self.seconds(rows) / self.seconds(1)
 
     def observe(self, rows: int, seconds: float) -> None:
         """Learn from a real pass."""

@@ -29,13 +29,16 @@ _DEAREST, _DEAREST_ALONE = 1.5, 2.5  # plain passes that strict plain decoding m
 class Measurement:
     """Seconds by width, widths grouped by equal scores, and the largest difference to width 1.
 
-    context: tokens of text after which the passes were compared.
+    context: tokens of text after which the passes were compared. token_s: seconds that a row
+    takes longer for each further token of text. at_rest: whether nothing else ran meanwhile.
     """
 
     seconds: dict[int, float]
     classes: tuple[tuple[int, ...], ...]
     largest_difference: float
     context: int
+    token_s: float = 0.0
+    at_rest: bool = True
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -43,6 +46,8 @@ class Measurement:
             "classes": [list(c) for c in self.classes],
             "largest_difference": self.largest_difference,
             "context": self.context,
+            "token_s": self.token_s,
+            "at_rest": self.at_rest,
         }
 
     @classmethod
@@ -54,7 +59,11 @@ class Measurement:
             raise ValueError("a pass takes a positive number of seconds")
         if 1 not in seconds or sorted(n for c in classes for n in c) != sorted(seconds):
             raise ValueError("the classes are not those of the measured widths")
-        return cls(seconds, classes, float(data["largest_difference"]), int(data["context"]))
+        token_s = float(data["token_s"])
+        if not 0 <= token_s < math.inf:
+            raise ValueError("a longer text takes no less time")
+        largest, context = float(data["largest_difference"]), int(data["context"])
+        return cls(seconds, classes, largest, context, token_s, bool(data["at_rest"]))
 
     @property
     def bit_exact(self) -> bool:
@@ -99,12 +108,20 @@ def measure(session: Session, prompt: Sequence[int], within_s: float = WITHIN_S)
     while not times or (perf_counter() - started < within_s and len(times[1]) < 12):
         for n in widths:
             times[n] += _timed(session, tokens, text[: n - 1], 2 if n <= 4 else 1)
-    return Measurement(
-        {n: min(times[n]) for n in widths},  # whatever else the machine did only adds
-        _classes(digests),
-        difference,
-        len(tokens),
-    )
+    seconds = {n: min(times[n]) for n in widths}  # whatever else the machine did only adds
+    token_s = _token_seconds(session, tokens, text[: widths[-1] - 1], seconds[widths[-1]])
+    return Measurement(seconds, _classes(digests), difference, len(tokens), token_s)
+
+
+def _token_seconds(
+    session: Session, tokens: Tokens, guesses: Sequence[int], long_s: float
+) -> float:
+    """What a further token of text adds to a row, from wide passes after the text's beginning."""
+    more = len(tokens) - _BEGINNING
+    if more < _BEGINNING:
+        return 0.0
+    short_s = min(_timed(session, tokens[:_BEGINNING], guesses, 3))
+    return max(0.0, long_s - short_s) / (more * (len(guesses) + 1))
 
 
 def _affordable(session: Session, prompt: Tokens, within_s: float) -> Tokens:

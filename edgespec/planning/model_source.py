@@ -21,10 +21,10 @@ from edgespec.planning.sources import (
 )
 from edgespec.proposers.draft_model import SmallModel
 
-LOOK_AHEAD = 8
+LOOK_AHEAD = 15
 HORIZON = 256  # tokens that an answer without a limit is expected to have
 READING = 0.04  # share of an answer's time that reading may cost a model that is still unproven
-PATIENCE = 3.0  # times the cost of reading that a proven model must have been missed for
+PATIENCE = 3.0  # times its cost, how much a model must be missed before a dear prompt is read
 HOPE, HOPED_GAIN = 0.85, 1.05  # a model this often right must pay this well, or is not tried
 _KEEP, _EXPECTATION = 0.85, 2.0  # of a past attempt's weight; attempts a prior counts as
 
@@ -100,8 +100,8 @@ class ModelSource:
         left = min(HORIZON, self._left - state.index)
         reading_s = self._reading_s(state)
         cheap = self._hopeful and reading_s < READING * left * self._cost.seconds(1)
-        paid = self._missed_s >= PATIENCE * reading_s
         first = self._read_to < 0
+        paid = self._missed_s >= reading_s * (PATIENCE if first else 1.0)
         if first and not cheap and not (paid and self._missed_s > 0):
             return None
         chances = [self._luck.typical] * room

@@ -17,6 +17,7 @@ from edgespec.planning.sources import Offer, Source
 CAUTION = 0.1  # share by which what a draft costs more than a plain pass must be outdone
 KEEP = 0.9  # weight of the past in the pace, at each new round
 CREDIT, MOST_CREDIT = 1.0, 4.0  # plain passes that a source may lose at first, and ever
+DEEPEST_DEBT = 1.0  # plain passes; bad luck with wide drafts must not park a good source for ever
 INTEREST = 0.015  # share of all time that a source which must be tried may lose in the long run
 
 
@@ -43,6 +44,7 @@ class Auto:
             source.begin(request)
 
     def propose(self, state: State, budget: Budget) -> Draft:
+        self._cost.at(len(state.tokens))
         pace = self._pace()
         plain = 1.0 - pace * self._cost.seconds(1)
         offers = [
@@ -120,7 +122,8 @@ class Auto:
                 change -= source.spent_s
                 if tuple(outcome.draft.source[:1]) in ((), (source.proposer.name,)):
                     change += (len(outcome.accepted.path) + 1) * plain_s - outcome.verify_s
-            self._credit_s[source] = min(MOST_CREDIT * plain_s, credit_s + change)
+            least, most = -DEEPEST_DEBT * plain_s, MOST_CREDIT * plain_s
+            self._credit_s[source] = max(least, min(most, credit_s + change))
         self._tried = []
 
     def _why_plain(self, offers: Sequence[Offer]) -> str:

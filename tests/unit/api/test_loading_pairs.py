@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,18 @@ def test_measuring_is_done_once_and_kept(opened: Load, cache_of_the_test: Path) 
     assert file.read_bytes() == written
 
 
+def _measurement(**changes: object) -> bytes:
+    sound = {
+        "seconds": {"1": 1},
+        "classes": [[1]],
+        "largest_difference": 0,
+        "context": 9,
+        "token_s": 0,
+        "at_rest": True,
+    }
+    return json.dumps(sound | changes).encode()
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -142,12 +155,15 @@ def test_measuring_is_done_once_and_kept(opened: Load, cache_of_the_test: Path) 
         b"[]",
         b"null",
         b"{}",
-        b'{"seconds": {}, "classes": [], "largest_difference": 0, "context": 9}',
-        b'{"seconds": {"1": -1}, "classes": [[1]], "largest_difference": 0, "context": 9}',
-        b'{"seconds": {"1": NaN}, "classes": [[1]], "largest_difference": 0, "context": 9}',
-        b'{"seconds": {"2": 1}, "classes": [[2]], "largest_difference": 0, "context": 9}',
-        b'{"seconds": {"1": 1, "2": 2}, "classes": [[1]], "largest_difference": 0, "context": 9}',
-        b'{"seconds": {"one": 1}, "classes": [[1]], "largest_difference": 0, "context": 9}',
+        _measurement(seconds={}, classes=[]),
+        _measurement(seconds={"1": -1}),
+        _measurement(seconds={"1": float("nan")}),
+        _measurement(seconds={"2": 1}, classes=[[2]]),
+        _measurement(seconds={"1": 1, "2": 2}),
+        _measurement(seconds={"one": 1}),
+        _measurement(token_s=-1),
+        _measurement(token_s=float("inf")),
+        _measurement(context=None),
     ],
 )
 def test_a_damaged_measurement_is_made_anew(
@@ -160,6 +176,22 @@ def test_a_damaged_measurement_is_made_anew(
     opened(report=told.append, strict=True)
     assert any(line.startswith("measuring") for line in told)
     assert file.read_bytes() != damage
+
+
+def test_what_was_measured_on_a_busy_machine_is_measured_again_at_rest(
+    opened: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told() -> str:
+        lines: list[str] = []
+        opened(report=lines.append)
+        return "\n".join(lines)
+
+    monkeypatch.setattr("edgespec.loading.busy", lambda: True)
+    assert "other programs keep this machine busy" in told()
+    assert "measuring" not in told(), "while it stays busy, the first figures serve"
+    monkeypatch.setattr("edgespec.loading.busy", lambda: False)
+    assert "measuring" in told()
+    assert "measuring" not in told()
 
 
 def test_other_settings_are_measured_apart(opened: Load, cache_of_the_test: Path) -> None:

@@ -31,8 +31,8 @@ def test_a_model_that_is_always_right_wins_all_its_guesses_each_round() -> None:
     told = replay(recorded(fresh(41), [True] * 41), FixedArm(("draft",), 4), usual, CHEAP)
     assert told.rounds == 1 + 8
     assert told.drafted == told.tested == told.accepted == 32
-    # at first the prompt and a token, then what each round committed; two of them ride along
-    read = (4 - 2) + 7 * (9 - 4 - 2)
+    # the prompt and a token, of which two ride along; later it has read its own right guesses
+    read = 4 - 2
     assert told.seconds == pytest.approx(8 * usual(5) + 32 * CHEAP.guess_s + read * CHEAP.read_s)
 
 

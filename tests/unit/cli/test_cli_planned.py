@@ -66,3 +66,8 @@ def test_nothing_is_planned_where_no_pair_is_here_or_it_is_damaged(
     assert planned_usually(None, ()) is None
     monkeypatch.setattr("edgespec.cli.usual.usual_pair", lambda: "nowhere")
     assert planned_usually(None, ()) is None
+
+
+def test_nothing_is_loaded_unasked(cli: Cli, target: str) -> None:
+    assert "Passes" not in cli("doctor", target).stdout
+    assert json.loads(cli("doctor", target, "--json").stdout)["costs"] is None

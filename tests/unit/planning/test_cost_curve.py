@@ -78,3 +78,31 @@ def test_noise_around_the_truth_does_not_move_the_curve() -> None:
         cost.observe(n, MEASURED[n] * float(np.exp(rng.normal(0, 0.1))))
     for n, seconds in MEASURED.items():
         assert cost.seconds(n) == pytest.approx(seconds, rel=0.15)
+
+
+def test_a_longer_text_makes_every_row_dearer() -> None:
+    cost = CostCurve({1: 0.010, 4: 0.020}, context=100, token_s=1e-6)
+    assert cost.relative(4) == pytest.approx(2.0)
+    cost.at(10_100)
+    assert cost.seconds(1) == pytest.approx(0.020)
+    assert cost.seconds(4) == pytest.approx(0.060)
+    cost.at(100)
+    assert cost.seconds(4) == pytest.approx(0.020)
+
+
+def test_a_shorter_text_makes_rows_cheaper_but_never_free() -> None:
+    cost = CostCurve({1: 0.010, 4: 0.020}, context=5000, token_s=1e-6)
+    cost.at(1000)
+    assert cost.seconds(1) == pytest.approx(0.006)
+    cost.at(0)
+    assert cost.seconds(4) == pytest.approx(0.010)
+
+
+def test_what_is_learned_of_a_width_does_not_depend_on_the_text_being_long() -> None:
+    cost = CostCurve({1: 0.010, 4: 0.020}, context=0, token_s=1e-6)
+    cost.at(5000)
+    for _ in range(200):
+        cost.observe(4, 0.050)
+        cost.observe(1, 0.015)
+    assert cost.seconds(4) == pytest.approx(0.050, rel=0.05)
+    assert cost.seconds(1) == pytest.approx(0.015, rel=0.05)

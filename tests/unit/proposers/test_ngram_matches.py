@@ -200,7 +200,7 @@ def test_the_text_is_read_from_where_it_was_left() -> None:
     text = rng.integers(0, 3, 10).tolist()
     proposer.begin(asked([0]))
     for _ in range(40):
-        draft = proposer.propose(at(text), UpTo(4))
+        proposer.propose(at(text), UpTo(4))
         fresh = NGram()
         fresh.begin(asked([0]))
         fresh.propose(at(text), UpTo(4))

@@ -1,0 +1,41 @@
+"""What a pair's passes cost on this machine, and what that means, for `edgespec doctor`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edgespec.cli.output import Progress, one_line
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """T(n) of a pair. seconds: by rows of a pass. guess_s: of one guess of the draft model."""
+
+    pair: str
+    exactness: str
+    seconds: dict[int, float]
+    guess_s: float | None
+    verdict: tuple[str, ...]
+
+
+def measured_costs(pair: str | None, context: int | None) -> Costs:
+    """Load a pair, the usual one without a name, and measure it if that was not done before.
+
+    Raises: what edgespec.load() raises.
+    """
+    from edgespec.api import load
+    from edgespec.cli.usual import usual_pair
+    from edgespec.planning.verdict import verdict
+
+    report = Progress(verbose=True)
+    with load(pair or usual_pair(), context=context, report=report) as model:
+        loaded = model.loaded
+        guess_s = None if loaded.drafter is None else loaded.drafter.guess_s
+        cost = loaded.target.cost
+        return Costs(
+            one_line(model.info.pair),
+            one_line(model.info.exactness),
+            cost.measured(),
+            guess_s,
+            tuple(verdict(cost, guess_s)),
+        )

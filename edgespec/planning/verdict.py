@@ -1,0 +1,61 @@
+"""What a cost curve means, in words: how often a guess must be right to be worth its row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from edgespec.planning.cost import CostCurve
+
+_LONGEST = 15
+_USUAL = 0.85  # how often a draft model of the same family is right on text that suits it
+_STEPS = 7  # of halving, to a hundredth
+
+
+def worth(cost: CostCurve, chance: float, guess_s: float = 0.0) -> tuple[float, int]:
+    """Speed in units of plain decoding's if each guess is right this often, and the best number
+    of guesses; (1.0, 0) where none pay."""
+    best, best_n, path, tokens = 1.0, 0, 1.0, 1.0
+    for n in range(1, _LONGEST + 1):
+        path *= chance
+        tokens += path
+        speed = tokens * cost.seconds(1) / (cost.seconds(n + 1) + n * guess_s)
+        if speed > best + 1e-9:
+            best, best_n = speed, n
+    return best, best_n
+
+
+def pays_from(cost: CostCurve, guess_s: float = 0.0) -> float | None:
+    """The share of right guesses from which some number of guesses pays; None = not even all."""
+    if not worth(cost, 1.0, guess_s)[1]:
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if worth(cost, middle, guess_s)[1] else (middle, high)
+    return high
+
+
+def verdict(cost: CostCurve, guess_s: float | None = None) -> Iterable[str]:
+    """Lines for people. guess_s: seconds of a draft model's guess; None without one."""
+    plain_s = cost.seconds(1)
+    widths = [n for n in cost.measured() if n > 1]
+    costs = ", ".join(f"{n} tokens {cost.seconds(n) / plain_s:.2f}" for n in widths)
+    yield f"a plain pass takes {plain_s * 1e3:.1f} ms; in such passes, one over {costs}"
+    yield _judged("guesses from the text", cost, 0.0)
+    if guess_s is None:
+        return
+    yield _judged(f"a draft model with {guess_s * 1e3:.1f} ms a guess", cost, guess_s)
+    speed, n = worth(cost, _USUAL, guess_s)
+    if n:
+        yield f"right {_USUAL:.0%} of the time it would make answers {speed:.2f} times as fast"
+    else:
+        yield f"right {_USUAL:.0%} of the time it would make nothing faster and only take memory"
+
+
+def _judged(what: str, cost: CostCurve, guess_s: float) -> str:
+    share = pays_from(cost, guess_s)
+    if share is None:
+        return f"{what}: can never pay here"
+    _, n = worth(cost, min(1.0, share + 0.01), guess_s)
+    some = "one guess" if n == 1 else f"{n} guesses"
+    return f"{what}: {some} a pass pay from {share:.0%} right"

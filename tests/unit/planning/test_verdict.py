@@ -1,0 +1,40 @@
+"""The verdict says from which share of right guesses on guessing pays."""
+
+from __future__ import annotations
+
+import pytest
+from simulator import T1, curve, flat, linear, usual
+
+from edgespec.planning.verdict import pays_from, verdict, worth
+
+
+def test_where_each_row_costs_a_pass_nothing_can_pay() -> None:
+    assert pays_from(curve(linear)) is None
+    assert worth(curve(linear), 1.0) == (1.0, 0)
+    assert "can never pay" in " ".join(verdict(curve(linear), 0.01))
+
+
+def test_where_rows_are_nearly_free_almost_any_luck_pays() -> None:
+    share = pays_from(curve(flat))
+    assert share is not None
+    assert share < 0.02
+
+
+def test_the_share_is_where_speed_begins_to_exceed_plain_decoding() -> None:
+    for guess_s in (0.0, 0.1 * T1, 0.3 * T1):
+        share = pays_from(curve(usual), guess_s)
+        assert share is not None
+        assert worth(curve(usual), share - 0.02, guess_s)[1] == 0
+        assert worth(curve(usual), share + 0.02, guess_s)[1] > 0
+
+
+def test_the_worth_of_a_draft_is_tokens_over_passes() -> None:
+    speed, n = worth(curve(usual), 0.9, 0.3 * T1)
+    tokens = sum(0.9**k for k in range(n + 1))
+    assert speed == pytest.approx(tokens / (0.74 + 0.26 * (n + 1) + 0.3 * n))
+
+
+def test_a_drafter_that_does_not_pay_is_said_to_be_in_the_way() -> None:
+    told = list(verdict(curve(usual), 2.0 * T1))
+    assert "can never pay" in told[2]
+    assert "nothing faster" in told[3]
