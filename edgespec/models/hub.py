@@ -10,7 +10,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from edgespec.errors import EdgespecError, NetworkError, NoAccess, NotFound
-from edgespec.models.hub_errors import FAILURES, Asked, Patience, offline
+from edgespec.models.hub_errors import FAILURES, Asked, Patience, meaning, offline
 from edgespec.models.hub_names import (
     check_file,
     check_repo,
@@ -105,9 +105,13 @@ class Hub:
         check_repo(repo)
         wanted = revision or _MAIN
         check_revision(wanted)
+        asked = Asked(self.endpoint, repo, wanted, self.token is not None)
         if self.offline:
-            return self._cached_snapshot(repo, wanted)
-        patience = Patience(Asked(self.endpoint, repo, wanted, self.token is not None), note)
+            try:
+                return self._cached_snapshot(repo, wanted)
+            except OSError as error:
+                raise meaning(error, asked) from error
+        patience = Patience(asked, note)
         while True:
             try:
                 answer = self._ask(repo, wanted)

@@ -54,7 +54,8 @@ class Asked:
 
     @property
     def host(self) -> str:
-        return shown(urlsplit(self.endpoint).netloc or self.endpoint, 100)
+        # without the name and password that may stand before it
+        return shown(urlsplit(self.endpoint).netloc.rpartition("@")[2] or self.endpoint, 100)
 
     @property
     def to_check(self) -> str:

@@ -19,7 +19,7 @@ from edgespec.models.hub import Hub, RemoteFile, Snapshot
 from edgespec.models.hub_errors import FAILURES, Broken, Patience, Senseless
 from edgespec.models.shown import shown
 from edgespec.models.split import joined, read_model
-from edgespec.models.transfer import open_file
+from edgespec.models.transfer import PROGRESS, open_file
 
 _RANGE = re.compile(r"bytes (\d{1,18})-.*")
 
@@ -45,7 +45,7 @@ def _header(hub: Hub, snapshot: Snapshot, file: RemoteFile, patience: Patience) 
         try:
             return _read_on(hub, snapshot, file, begun)
         except FAILURES as error:
-            if begun.arrived > before:
+            if begun.arrived - before >= PROGRESS:
                 patience.renew()
             patience.wait(error)
 

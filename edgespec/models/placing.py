@@ -20,6 +20,9 @@ from uuid import uuid4
 
 from huggingface_hub.file_download import are_symlinks_supported, repo_folder_name
 
+from edgespec.errors import EdgespecError
+from edgespec.models.shown import shown
+
 _LONGEST_NOTE = 200  # bytes
 _PART = ".part"  # not the library's ".incomplete", which its prune command deletes
 
@@ -68,8 +71,14 @@ class RepoFolder:
         """Make complete, checked content visible at `pointer`.
 
         whole: the part that holds it, or the blob by this name if that is there already.
+        Raises: EdgespecError where a link in the cache leads to a folder outside.
         """
         blob = self.blob(name)
+        if self._is_outside(pointer):
+            raise EdgespecError(
+                f"{shown(pointer.parent)} leads out of the cache, so nothing is put there; remove"
+                " the link and run this again."
+            )
         pointer.parent.mkdir(parents=True, exist_ok=True)
         if self._links():
             if whole != blob:
@@ -88,6 +97,8 @@ class RepoFolder:
         ref = self.ref(revision)
         if revision == commit or self.commit_of(revision) == commit:
             return
+        if self._is_outside(ref):
+            return
         ref.parent.mkdir(parents=True, exist_ok=True)
         self._swap(ref, lambda path: path.write_text(commit))
 
@@ -104,6 +115,11 @@ class RepoFolder:
             # the library warns once in a paragraph that says nothing to do
             warnings.simplefilter("ignore")
             return are_symlinks_supported(self.cache)
+
+    def _is_outside(self, path: Path) -> bool:
+        """Whether links lead what is put at `path` out of this repository's folder."""
+        # the folder itself may be a link: people move their caches to other disks
+        return not path.parent.resolve().is_relative_to(self.root.resolve())
 
     def _swap(self, path: Path, make: Callable[[Path], object]) -> None:
         """Put something new at `path`, whole, whatever was there."""

@@ -14,6 +14,7 @@ import httpx2
 from huggingface_hub import get_session
 from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]
 
+from edgespec.errors import BadInput
 from edgespec.models.hub_errors import Senseless
 from edgespec.models.shown import shown
 
@@ -28,12 +29,12 @@ def opened(url: str, token: str | None, more: Mapping[str, str]) -> Iterator[htt
     """The answer that all redirects lead to, its body unread; `history` holds those before it.
 
     The token goes to the host of `url` alone. Raises: one of FAILURES, but for a status that
-    refuses: see check_status().
+    refuses: see check_status(); BadInput for a proxy that cannot be one.
     """
     headers = {"User-Agent": f"edgespec/{version('edgespec')}", "Accept-Encoding": "identity"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    client = get_session()
+    client = _client()
     timeout = httpx2.Timeout(_SILENCE_S, connect=_CONNECT_S)
     request = client.build_request("GET", url, headers={**headers, **more}, timeout=timeout)
     passed: list[httpx2.Response] = []
@@ -50,6 +51,16 @@ def opened(url: str, token: str | None, more: Mapping[str, str]) -> Iterator[htt
         passed.append(answer)
         if len(passed) > _MOST_HOPS:
             raise Senseless("it sends on and on")
+
+
+def _client() -> httpx2.Client:
+    try:
+        return get_session()
+    except (ValueError, ImportError, httpx2.InvalidURL) as error:
+        raise BadInput(
+            f"HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names no proxy that can be used"
+            f" ({shown(error, 120)}); correct it, or unset it."
+        ) from error
 
 
 def check_status(answer: httpx2.Response) -> None:

@@ -21,7 +21,7 @@ from edgespec.models.partial import Part
 from edgespec.models.request import check_status, opened
 from edgespec.models.shown import shown
 
-_PROGRESS = 1 << 18  # bytes that make an attempt worth it, so that patience starts anew
+PROGRESS = 1 << 18  # bytes that make an attempt worth it, so that patience starts anew
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
@@ -46,7 +46,7 @@ def download(hub: Hub, snapshot: Snapshot, part: Part, report: Report) -> None:
         try:
             _attempt(hub, snapshot, part, report)
         except FAILURES as error:
-            if part.size - before >= _PROGRESS:
+            if part.size - before >= PROGRESS:
                 patience.renew()
             patience.wait(error)
 

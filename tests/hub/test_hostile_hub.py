@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from fake_hub import COMMIT, FakeHub, Fault, git_id_of
+from huggingface_hub import close_session
 from scene import TOKEN, Scene
 
-from edgespec.errors import EdgespecError, ModelFileError, NetworkError
+from edgespec.errors import BadInput, EdgespecError, ModelFileError, NetworkError
 from edgespec.models import hub as hubs
 from edgespec.models.fetch import fetch
 from edgespec.models.hub import Hub
@@ -124,6 +125,60 @@ def test_a_link_in_the_cache_is_replaced_and_never_written_through(
         place.symlink_to(precious)
     assert fetch_all(scene) == [CONTENT, CONFIG]
     assert scene.is_clean
+
+
+@links
+@pytest.mark.parametrize("folder", ["snapshots", f"snapshots/{COMMIT}", "refs"])
+def test_a_folder_that_leads_out_of_the_cache_is_not_written_to(
+    scene: Scene, tmp_path: Path, folder: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "main").write_bytes(b"mine")
+    place = scene.client.folder(REPO).root / folder
+    place.parent.mkdir(parents=True)
+    place.symlink_to(outside)
+    if folder == "refs":
+        assert fetch_all(scene) == [CONTENT, CONFIG]
+    else:
+        with pytest.raises(EdgespecError, match="leads out of the cache"):
+            fetch_all(scene)
+    assert [path.name for path in outside.iterdir()] == ["main"]
+    assert (outside / "main").read_bytes() == b"mine"
+
+
+@links
+def test_a_cache_that_is_itself_a_link_is_used(scene: Scene, tmp_path: Path) -> None:
+    (tmp_path / "large disk").mkdir()
+    scene.client.cache.symlink_to(tmp_path / "large disk")
+    assert fetch_all(scene) == [CONTENT, CONFIG]
+
+
+def test_a_cache_that_cannot_be_read_is_one_line(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, _: str) -> Iterator[Path]:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    fetch_all(scene)
+    monkeypatch.setattr(Path, "rglob", refuse)
+    with pytest.raises(EdgespecError, match="Permission denied; check the cache's folder"):
+        replace(scene.client, offline=True).snapshot(REPO)
+
+
+def test_a_proxy_that_cannot_be_one_is_named(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    close_session()
+    monkeypatch.setenv("HTTP_PROXY", "nonsense://x")
+    with pytest.raises(BadInput, match="HTTP_PROXY, HTTPS_PROXY or ALL_PROXY"):
+        scene.client.snapshot(REPO)
+
+
+def test_a_password_in_the_address_of_the_hub_is_not_shown(scene: Scene) -> None:
+    address = scene.hub.endpoint.replace("http://", "http://me:secret@")
+    scene.hub.api_faults += [Fault(status=418)]
+    with pytest.raises(NetworkError) as caught:
+        replace(scene.client, endpoint=address).snapshot(REPO)
+    assert "secret" not in str(caught.value)
 
 
 @links
