@@ -97,7 +97,8 @@ def meaning(error: Exception, asked: Asked) -> EdgespecError:
     if isinstance(error, OSError) and error.errno and not isinstance(error, ConnectionError):
         reason, where = shown(error.strerror or error), shown(error.filename or "the cache")
         return EdgespecError(f"{where}: {reason}; check the cache's folder and its disk.")
-    broke = "cannot be reached" if isinstance(error, httpx2.TransportError) else "did not deliver"
+    silent = isinstance(error, httpx2.TransportError)
+    broke = "cannot be reached" if silent and _is_passing(error) else "did not deliver"
     return NetworkError(
         f"{asked.host} {broke} ({_reason(error)}); check {asked.to_check} and run this again."
     )

@@ -64,7 +64,9 @@ def _read_on(hub: Hub, snapshot: Snapshot, file: RemoteFile, begun: _Beginning) 
 
 
 def _damaged_there(snapshot: Snapshot, error: ModelFileError) -> ModelFileError:
-    what = str(error).rpartition(";")[0] or str(error).rstrip(".")
+    # what to do about a file that lies here is left out: behind ';', or behind ':' for no GGUF file
+    told = str(error)
+    what = told.rpartition(";")[0] or told.rpartition(": ")[0] or told
     return ModelFileError(
         f"{what}; it is damaged on the hub, so choose another file of {shown(snapshot.repo)} or"
         " another repository."

@@ -216,10 +216,12 @@ def test_a_host_that_cannot_go_on_sends_the_header_from_its_start(
     assert len(waits) == 1
 
 
+@pytest.mark.parametrize("begins", [None, b"something else", b"version https://git-lfs"])
 def test_a_damaged_header_is_the_fault_of_the_hub(
-    fake_hub: FakeHub, pull: Pull, tiny_models: TinyModels
+    fake_hub: FakeHub, pull: Pull, tiny_models: TinyModels, begins: bytes | None
 ) -> None:
-    fake_hub.add(TARGET, {"m-Q8_0.gguf": tiny_models(seed=3).read_bytes()[:3000]})
+    content = tiny_models(seed=3).read_bytes()[:3000] if begins is None else begins
+    fake_hub.add(TARGET, {"m-Q8_0.gguf": content})
     result = pull(TARGET, "--yes")
     assert result.exit_code == 1
     assert "it is damaged on the hub, so choose another file" in result.stderr
