@@ -17,7 +17,7 @@ from edgespec.decoding.noise import Noise, reply_key
 from edgespec.models.store import find_demo
 from edgespec_llamacpp.requantize import requantize
 
-PROMPTS = Path(__file__).parents[2] / "benchmarks" / "prompts.jsonl"
+PROMPTS = Path(__file__).with_name("prompts.jsonl")
 ARMS = {
     "none": Speculation("none"),
     "ngram": Speculation("ngram"),
