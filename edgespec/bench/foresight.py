@@ -40,8 +40,9 @@ def foresight(recorded: Recorded, cost: Cost, drafter: DraftCost | None = None) 
     """
     repeats = ngram_right(recorded)
     none, rounds = [0] * len(repeats), len(repeats) - 1
-    if rounds < 1:
-        return Foresight(1.0)
+    alone = recorded.guesses is None or drafter is None
+    if rounds < 1:  # nothing is left to win, by whatever guesses
+        return Foresight(1.0) if alone else Foresight(1.0, 1.0, 1.0)
     seconds, plain_s = _filled(cost), rounds * cost(1)
     ngram = plain_s / _least_s(seconds, 0.0, repeats, none)
     if recorded.guesses is None or drafter is None:

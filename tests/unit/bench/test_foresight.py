@@ -36,6 +36,12 @@ def test_without_a_model_only_the_ngram_is_bounded() -> None:
     assert bound.draft is bound.both is None
 
 
+def test_an_answer_of_one_token_leaves_nothing_to_win_for_anybody() -> None:
+    bound = foresight(recorded([7], [True]), usual, CHEAP)
+    assert (bound.ngram, bound.draft, bound.both) == (1.0, 1.0, 1.0)
+    assert foresight(recorded([7]), usual).both is None
+
+
 def test_where_rows_are_free_the_bound_is_set_by_the_right_guesses_alone() -> None:
     right = [True] * 33
     # after the first token 32 are left: 31 guesses and the target's own, in one pass

@@ -31,6 +31,11 @@ def test_plain_decoding_takes_a_pass_for_every_token_but_the_first() -> None:
     assert plainly([recorded(fresh(11)), recorded(fresh(6))], usual).seconds == pytest.approx(1.5)
 
 
+def test_answers_of_one_token_take_no_time_by_any_way() -> None:
+    found = with_model([recorded([7], [True])], usual, CHEAP, DRAFT)
+    assert (found.best.seconds, found.bound_seconds) == (0.0, 0.0)
+
+
 def test_a_text_that_repeats_is_best_guessed_by_the_ngram() -> None:
     best = without_model([recorded([5, 6, 7, 8, 9] * 30)], usual).best
     assert (best.draft, best.proposer) == (None, "ngram")
