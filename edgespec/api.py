@@ -16,9 +16,9 @@ from edgespec.decoding.events import Event, Finished, PromptRead, Round, Stop
 from edgespec.decoding.sampling import Sampling
 from edgespec.decoding.stats import Stats
 from edgespec.demo import best_format
-from edgespec.errors import BadInput
-from edgespec.loading import Loaded, open_pair
-from edgespec.models.choices import as_chosen
+from edgespec.errors import BadInput, EdgespecError
+from edgespec.loading import Loaded, Report, open_pair
+from edgespec.models.choices import as_chosen, not_used
 from edgespec.models.pairs import Pair, resolve
 from edgespec.options import (
     AnswerOptions,
@@ -80,18 +80,31 @@ def load(
     if given:
         raise BadInput(f"load() knows no setting '{next(iter(given))}'.")
     if tuned and draft is None:
-        chosen, speculation = _as_tuned(chosen, speculation)
+        return _as_tuned(chosen, options, speculation, report)
+    return _opened(chosen, options, speculation, report)
+
+
+def _opened(pair: Pair, options: LoadOptions, speculation: Speculation, report: Report) -> Model:
     if speculation.proposer in ("none", "ngram"):
-        chosen = replace(chosen, draft=None)
-    return Model(open_pair(best_format(chosen, options, report), options, report), speculation)
+        pair = replace(pair, draft=None)
+    return Model(open_pair(best_format(pair, options, report), options, report), speculation)
 
 
-def _as_tuned(pair: Pair, speculation: Speculation) -> tuple[Pair, Speculation]:
-    pair, choice = as_chosen(pair)
+def _as_tuned(pair: Pair, options: LoadOptions, speculation: Speculation, report: Report) -> Model:
+    """The pair as `edgespec tune` chose, or else as it is, with a note of why."""
+    found, choice = as_chosen(pair)
     if choice is None:
-        return pair, speculation
+        return _opened(found, options, speculation, report)
     proposer, tokens = choice.proposer, choice.draft_tokens
-    return pair, replace(speculation, proposer=proposer, draft_tokens=tokens)
+    tuned = replace(speculation, proposer=proposer, draft_tokens=tokens)
+    if found.draft is None:
+        return _opened(found, options, tuned, report)
+    try:
+        opened = open_pair(best_format(found, options, report), options, report)
+    except EdgespecError as error:
+        own = None if pair.draft == found.draft else pair.draft
+        return _opened(not_used(replace(pair, draft=own), error), options, speculation, report)
+    return Model(opened, tuned if opened.drafter is not None else speculation)
 
 
 class Model:

@@ -1,11 +1,12 @@
 """Which way of guessing was found best for a target on this machine.
 
 One small JSON file a target, named by its fingerprint, in the user's data folder. A file that
-cannot be read counts as none.
+is damaged counts as none.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from edgespec.errors import EdgespecError
+from edgespec.errors import BadInput, EdgespecError
 from edgespec.models.identity import fingerprint
 from edgespec.models.installed import data_dir
 from edgespec.models.pairs import Pair, resolve
@@ -24,6 +25,7 @@ from edgespec.models.store import write_atomically
 PROPOSERS: Final = ("auto", "none", "ngram", "draft")
 _MOST_TOKENS: Final = 64
 _LONGEST_S: Final = 1e9
+_MOST_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,18 @@ def remember(target: Path, choice: Choice) -> None:
     write_atomically(_file(target), json.dumps(content, indent=1).encode())
 
 
+def check_room(target: Path) -> None:
+    """Raises, before anything was measured, what remember() would raise afterwards."""
+    probe = _folder() / f".{fingerprint(target)}.probe"
+    write_atomically(probe, b"")
+    probe.unlink(missing_ok=True)
+
+
 def chosen_for(target: Path) -> Choice | None:
-    """What was chosen for this target. Raises: as fingerprint()."""
+    """What was chosen for this target.
+
+    Raises: as fingerprint(); EdgespecError where the choice that is kept is damaged.
+    """
     return _read(_file(target))
 
 
@@ -100,29 +112,33 @@ def all_choices() -> Iterator[Choice]:
     except OSError:
         return
     for file in files:
-        if (choice := _read(file)) is not None:
-            yield choice
+        with contextlib.suppress(EdgespecError):
+            if (choice := _read(file)) is not None:
+                yield choice
 
 
 def as_chosen(pair: Pair) -> tuple[Pair, Choice | None]:
     """The pair with the draft model that was chosen for its target, and the choice.
 
-    Without one, or where its draft model cannot be used any more, the pair as it is; a note in it
-    says why. Raises: as fingerprint().
+    Without one, or where it cannot be used (any more), the pair as it is; a note in it says why.
     """
-    choice = chosen_for(pair.target)
-    if choice is None:
-        return pair, None
-    if choice.draft is None:
-        return replace(pair, draft=None), choice
     try:
+        choice = chosen_for(pair.target)
+        if choice is None:
+            return pair, None
+        if choice.draft is None:
+            return replace(pair, draft=None), choice
+        if os.path.isdir(choice.draft) and not os.path.isdir(pair.target):
+            raise BadInput(f"{shown(choice.draft)} is a folder, not a draft model's file.")
         found = resolve(None, str(pair.target), str(choice.draft))
     except EdgespecError as error:
-        return _with_note(pair, f"what 'edgespec tune' chose is not used: {error}"), None
+        return not_used(pair, error), None
     return replace(pair, draft=found.draft), choice
 
 
-def _with_note(pair: Pair, note: str) -> Pair:
+def not_used(pair: Pair, reason: EdgespecError | str) -> Pair:
+    """The pair with a note of why the choice for its target is set aside."""
+    note = f"what 'edgespec tune' chose is not used: {reason}"
     return replace(pair, notes=(*pair.notes, note))
 
 
@@ -135,12 +151,30 @@ def _file(target: Path) -> Path:
 
 
 def _read(file: Path) -> Choice | None:
+    """Raises: EdgespecError for what is there and no choice."""
     try:
         if not file.is_file():  # a pipe would never end
+            if os.path.lexists(file):
+                raise ValueError("it is no file")
             return None
-        return _from_json(json.loads(file.read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
+        with file.open("rb") as opened:
+            data = opened.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise ValueError("it is far too long")
+        return _from_json(json.loads(data))
+    except OSError as error:
+        raise _damaged(file, error.strerror or error) from error
+    except KeyError as error:
+        raise _damaged(file, f"it lacks {error}") from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _damaged(file, error) from error
+
+
+def _damaged(file: Path, reason: object) -> EdgespecError:
+    return EdgespecError(
+        f"{shown(file)} holds no choice ({shown(reason, 120)}); 'edgespec tune' makes it anew, and"
+        " 'edgespec tune --forget' removes it."
+    )
 
 
 def _from_json(data: Mapping[str, Any]) -> Choice:
@@ -156,8 +190,10 @@ def _from_json(data: Mapping[str, Any]) -> Choice:
     for name in ("seconds", "plain_seconds"):
         if type(data[name]) not in (int, float) or not 0 <= data[name] < _LONGEST_S:
             raise ValueError(f"{name} is no time")
-    if draft is not None and b"\0" in os.fsencode(draft):
-        raise ValueError("no file can be called so")
+    if draft is None and data["proposer"] == "draft":
+        raise ValueError("it names no draft model to guess with")
+    if draft is not None and (b"\0" in os.fsencode(draft) or not os.path.isabs(draft)):
+        raise ValueError("its draft model is no file's whole path")
     datetime.fromisoformat(data["chosen_at"])
     return Choice(
         target=data["target"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ from edgespec.bench.recorded import NO_GUESS
 from edgespec.bench.recording import Drafter, from_conversations, record
 from edgespec.bench.replay import FixedArm, replay
 from edgespec.cli.root import edgespec
+from edgespec.errors import BackendFailed
+from edgespec.loading import open_pair
 from edgespec.models.choices import Choice, chosen_for, remember
 from edgespec.models.gguf import read_header
+from edgespec.models.pairs import Pair
 from edgespec.options import LoadOptions
 from edgespec.text.template import Message
 
@@ -191,6 +195,35 @@ def test_a_draft_model_that_vanished_is_a_note_and_no_error(
     with opened() as model:
         assert model.info.draft is None
         assert any("gone.gguf" in note for note in model.info.notes)
+
+
+def test_a_draft_model_that_cannot_be_loaded_is_a_note_and_no_error(
+    target: Path, draft: Path, opened: Callable[..., Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(pair: Pair, *rest: Any) -> Any:
+        if pair.draft is not None:
+            raise BackendFailed("small.gguf is not liked.")
+        return open_pair(pair, *rest)
+
+    monkeypatch.setattr("edgespec.api.open_pair", refuses)
+    remember(target, chosen(draft, "draft", 4))
+    with opened() as model:
+        assert model.info.draft is None
+        assert model.speculation == Speculation()
+        (note,) = (n for n in model.info.notes if "edgespec tune" in n)
+        assert note.endswith("is not used: small.gguf is not liked.")
+
+
+def test_a_draft_model_that_was_left_out_is_not_asked(
+    target: Path, draft: Path, opened: Callable[..., Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def left_out(pair: Pair, *rest: Any) -> Any:
+        return replace(open_pair(replace(pair, draft=None), *rest), draft_left_out=True)
+
+    monkeypatch.setattr("edgespec.api.open_pair", left_out)
+    remember(target, chosen(draft, "draft", 4))
+    with opened(fit=True) as model:
+        assert model.speculation == Speculation()
 
 
 def test_the_doctor_says_what_was_chosen(target: Path, draft: Path) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from tiny_models import TinyModels
 
+from edgespec.errors import EdgespecError
 from edgespec.models.choices import (
     Choice,
     all_choices,
     as_chosen,
+    check_room,
     chosen_for,
     forget,
     remember,
@@ -89,16 +91,60 @@ def test_the_file_is_the_users_alone(target: Path, data_of_the_test: Path) -> No
         {"seconds": -1},
         {"seconds": 10**400},
         {"draft": "/a\0b"},
+        {"draft": ""},
+        {"draft": "small.gguf"},
+        {"draft": None, "proposer": "draft"},
     ],
     ids=str,
 )
-def test_a_damaged_choice_counts_as_none(
-    target: Path, data_of_the_test: Path, change: dict[str, Any]
+def test_a_damaged_choice_is_set_aside_with_one_note(
+    target: Path, draft: Path, data_of_the_test: Path, change: dict[str, Any]
 ) -> None:
     remember(target, choice())
     (file,) = (data_of_the_test / "choices").iterdir()
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
-    assert chosen_for(target) is None
+    with pytest.raises(EdgespecError, match="holds no choice"):
+        chosen_for(target)
+    assert list(all_choices()) == []
+    pair, found = as_chosen(Pair("p", target, draft))
+    assert (pair.draft, found) == (draft, None)
+    (note,) = pair.notes
+    assert note.startswith("what 'edgespec tune' chose is not used: ")
+    assert forget(target)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b"[" * 100_000, b" " * (2 << 20)])
+def test_a_file_that_holds_no_choice_is_one_note(
+    target: Path, data_of_the_test: Path, content: bytes
+) -> None:
+    remember(target, choice())
+    (file,) = (data_of_the_test / "choices").iterdir()
+    file.write_bytes(content)
+    pair, found = as_chosen(Pair("p", target))
+    assert found is None
+    assert len(pair.notes) == 1
+
+
+def test_a_folder_in_the_place_of_a_draft_model_is_a_note(target: Path, tmp_path: Path) -> None:
+    remember(target, choice(tmp_path))
+    pair, found = as_chosen(Pair("p", target))
+    assert (pair.draft, found) == (None, None)
+    assert "is a folder" in pair.notes[0]
+
+
+def test_a_folder_that_takes_no_choice_is_told_beforehand(
+    target: Path, data_of_the_test: Path
+) -> None:
+    data_of_the_test.write_text("in the way")
+    with pytest.raises(EdgespecError, match="cannot be written"):
+        check_room(target)
+
+
+def test_looking_whether_there_is_room_leaves_nothing_behind(
+    target: Path, data_of_the_test: Path
+) -> None:
+    check_room(target)
+    assert list((data_of_the_test / "choices").iterdir()) == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such files")
@@ -109,7 +155,7 @@ def test_a_pipe_in_the_place_of_a_choice_is_not_waited_for(
     (file,) = (data_of_the_test / "choices").iterdir()
     file.unlink()
     os.mkfifo(file)
-    assert chosen_for(target) is None
+    assert as_chosen(Pair("p", target))[1] is None
     assert list(all_choices()) == []
 
 
