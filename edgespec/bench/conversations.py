@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from edgespec.models.shown import shown
 from edgespec.text.template import Message
 
 _MOST_BYTES = 64 * 2**20
+_NO_JSON = object()
 _FORM = 'give a list of {"role": ..., "content": ...}, or objects with such "messages"'
 
 
@@ -24,9 +25,9 @@ class Conversations(Protocol):
 
 class ConversationFile:
     """A file of conversations as JSON: one list of messages, objects with `messages`, or a line
-    for each such object."""
+    for each such object. content: by where it stands, in words."""
 
-    def __init__(self, path: Path, content: Sequence[Any]) -> None:
+    def __init__(self, path: Path, content: Mapping[str, Any]) -> None:
         self._path, self._content = path, content
 
     @classmethod
@@ -35,33 +36,36 @@ class ConversationFile:
 
         Raises: NotFound, BadInput, EdgespecError.
         """
-        content = _parsed(_text(path))
+        try:
+            content = _parsed(_text(path))
+        except (ValueError, RecursionError) as error:
+            fault = shown(error, 120)
+            raise BadInput(f"{shown(path)} is begun as JSON, but is none: {fault}.") from error
         return None if content is None else cls(path, content)
 
     def conversations(self) -> list[list[Message]]:
         """Raises: BadInput for what is no conversation."""
-        content = self._content
-        if content and all(isinstance(item, dict) and "role" in item for item in content):
-            content = [{"messages": content}]
-        return [self._conversation(item, number) for number, item in enumerate(content, 1)]
+        return [self._conversation(item, where) for where, item in self._content.items()]
 
-    def _conversation(self, item: Any, number: int) -> list[Message]:
+    def _conversation(self, item: Any, where: str) -> list[Message]:
+        if item is _NO_JSON:
+            raise self._fault(where, "is no JSON")
         messages = item.get("messages") if isinstance(item, dict) else item
         if not isinstance(messages, list):
-            raise self._fault(number, "is none")
+            raise self._fault(where, "is no conversation")
         for message in messages:
             if not isinstance(message, dict) or message.get("role") not in ROLES:
-                raise self._fault(number, f"has a turn of none of the roles {', '.join(ROLES)}")
+                raise self._fault(where, f"has a turn of none of the roles {', '.join(ROLES)}")
             if not isinstance(message.get("content"), str):
-                raise self._fault(number, "has a turn whose content is no text")
+                raise self._fault(where, "has a turn whose content is no text")
             try:
                 message["content"].encode()
             except UnicodeEncodeError:
-                raise self._fault(number, "has a turn that is no valid Unicode") from None
+                raise self._fault(where, "has a turn that is no valid Unicode") from None
         return [Message(message["role"], message["content"]) for message in messages]
 
-    def _fault(self, number: int, fault: str) -> BadInput:
-        return BadInput(f"{shown(self._path)}: conversation {number} {fault}; {_FORM}.")
+    def _fault(self, where: str, fault: str) -> BadInput:
+        return BadInput(f"{shown(self._path)}: {where} {fault}; {_FORM}.")
 
 
 def _text(path: Path) -> str:
@@ -83,20 +87,34 @@ def _text(path: Path) -> str:
         raise BadInput(f"{name} is not UTF-8; save it as UTF-8.") from error
 
 
-def _parsed(text: str) -> list[Any] | None:
-    """The conversations in a text, not checked; None where it holds none."""
+def _parsed(text: str) -> dict[str, Any] | None:
+    """The conversations in a text, not checked, by where they stand; None where it holds none.
+
+    Raises: ValueError or RecursionError for what begins as one JSON value over several lines and is none.
+    """
     whole = _json(text)
-    if isinstance(whole, list):
-        return whole
     if isinstance(whole, dict):
-        return [whole] if "messages" in whole else None
-    lines = [_json(line) for line in text.splitlines() if line.strip()]
-    first = lines[0] if lines else None
-    return lines if isinstance(first, dict) and "messages" in first else None
+        whole = [whole] if "messages" in whole else None
+    if isinstance(whole, list):
+        if whole and all(isinstance(item, dict) and "role" in item for item in whole):
+            whole = [{"messages": whole}]
+        return {f"conversation {number}": item for number, item in enumerate(whole, 1)}
+    # a JSON text may hold other ends of lines, such as U+2028
+    lines = {
+        f"line {number}": _json(line)
+        for number, line in enumerate(text.split("\n"), 1)
+        if line.strip()
+    }
+    objects = (item for item in lines.values() if isinstance(item, dict))
+    if "messages" in next(objects, ()):
+        return lines
+    if text.lstrip().startswith("[") or text.split("\n", 1)[0].strip() == "{":
+        json.loads(text)
+    return None
 
 
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return None
+        return _NO_JSON

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter
 
@@ -54,26 +54,54 @@ def record(model: Model, prompt: Prompt, max_tokens: int, system: str = "") -> I
 
 
 def from_conversations(
-    model: Model, conversations: Iterable[Sequence[Message]], most: int
+    model: Model,
+    conversations: Iterable[Sequence[Message]],
+    most: int,
+    note: Callable[[str], object],
 ) -> list[Recorded]:
     """The first `most` answers of these conversations, as the model's template writes them.
 
-    An answer is cut where the context ends; one whose prompt does not fit is left out.
+    An answer is cut where the context ends; one whose prompt does not fit is left out. note: is
+    told in a line how many that were, and which context would hold them.
     """
-    tokenizer, context = model.loaded.models[0].tokenizer, model.info.context
-    encoder, records = PromptEncoder(tokenizer), list[Recorded]()
+    context, records = model.info.context, list[Recorded]()
+    too_long: list[int] = []
+    left_out = 0
+    for answer in _answers(model, conversations):
+        if len(records) == most:
+            break
+        begun, tokens = len(answer.prompt), len(answer.prompt) + len(answer.reply)
+        if tokens > context:
+            too_long.append(tokens)
+        if begun < context:
+            records.append(replace(answer, reply=answer.reply[: context - begun]))
+        else:
+            left_out += 1
+    if too_long:
+        note(
+            f"{_counted(len(too_long))} not fit whole into the context of {context} tokens:"
+            f" {left_out} left out, {len(too_long) - left_out} cut; --context"
+            f" {max(too_long)} would hold them"
+        )
+    return records
+
+
+def _counted(answers: int) -> str:
+    return "1 answer does" if answers == 1 else f"{answers} answers do"
+
+
+def _answers(model: Model, conversations: Iterable[Sequence[Message]]) -> Iterator[Recorded]:
+    """Every answer that says something, whole."""
+    tokenizer = model.loaded.models[0].tokenizer
+    encoder = PromptEncoder(tokenizer)
     for number, messages in enumerate(conversations, 1):
         for place, message in enumerate(messages):
             if message.role != "assistant" or not place:
                 continue
-            if len(records) == most:
-                return records
-            prompt = encoder.encode(messages[:place], {})
-            reply = tokenizer.encode(message.content, special=False)[: context - len(prompt)]
-            if len(prompt) < context and reply:
-                name, ids = f"{number}/{place}", np.array(reply, np.int32)
-                records.append(Recorded(name, "conversation", prompt, ids))
-    return records
+            reply = tokenizer.encode(message.content, special=False)
+            if reply:
+                prompt, ids = encoder.encode(messages[:place], {}), np.array(reply, np.int32)
+                yield Recorded(f"{number}/{place}", "conversation", prompt, ids)
 
 
 class Drafter:

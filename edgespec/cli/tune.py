@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from edgespec.cli.options import Given, shared_flags
+from edgespec.cli.options import SAMPLER, Given, shared_flags
 from edgespec.cli.output import Progress, note, one_line, write, write_json
 from edgespec.cli.settings import Setting
 from edgespec.cli.values import Whole
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from edgespec.models.pairs import Pair
 
 _ANSWERS, _KEPT_ANSWERS, _TOKENS = 12, 100, 128
-_NOT_HERE = ("proposer", "draft_tokens", "always_draft")
+_DECIDED_HERE = ("proposer", "draft_tokens", "always_draft")
+_PLAINLY = {"temperature": 0.0, "rule": "coupled"}  # as answers are made here, whoever says so
+_CHANGES_ANSWERS = (*SAMPLER, "rule", "stop", "reasoning")
 
 
 class ModelFile(click.ParamType[str]):
@@ -67,6 +69,43 @@ class Material:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was found and is to be kept for this target."""
+
+    found: Tuned
+    choice: Choice
+    target: Path
+
+    def tell(self, *, saves: bool, as_json: bool) -> None:
+        """Print it and keep it; printed it is even where the disk refuses.
+
+        Raises: as remember().
+        """
+        if as_json:
+            self._tell_json(saves=saves)
+            return
+        write("\n".join(_lines(self.found)) + "\n")
+        if saves:
+            self._keep()
+        kept = "edgespec chat, run and load() use it" if saves else "nothing is kept"
+        write(f"Best for {one_line(self.choice.target)}: {self.choice.words}; {kept}.\n")
+
+    def _tell_json(self, *, saves: bool) -> None:
+        saved = False
+        try:
+            if saves:
+                self._keep()
+                saved = True
+        finally:
+            write_json(_as_dict(self.found, self.choice, saved=saved), indent=2)
+
+    def _keep(self) -> None:
+        from edgespec.models.choices import remember
+
+        remember(self.target, self.choice)
+
+
 @click.command()
 @click.argument("pair", required=False)
 @click.option(
@@ -94,9 +133,7 @@ def tune(given: Given, pair: str | None, files: tuple[str, ...], **wanted: Any) 
     """
     from edgespec.models.pairs import resolve
 
-    for flag in _NOT_HERE:
-        if flag in given.on_line:
-            raise BadInput(f"tune compares ways to guess; leave --{flag.replace('_', '-')} out.")
+    _check(given, files, wanted)
     drafts = tuple(given.values["draft"])
     given = replace(given, values={**given.values, "draft": None})
     name, target, _ = given.which(pair)
@@ -105,18 +142,31 @@ def tune(given: Given, pair: str | None, files: tuple[str, ...], **wanted: Any) 
         _forget(chosen, as_json=wanted["as_json"])
         return
     compared = [resolve(name, target, draft).draft for draft in drafts] or [chosen.draft]
+    if not wanted["dry_run"]:
+        from edgespec.models.choices import check_room
+
+        check_room(chosen.target)  # now rather than after minutes of work
     material = _material(files, wanted["answers"])
     tried = [draft for draft in compared if draft is not None]
     found = _tuned(given, (name, target), tried, material)
-    choice = _choice(found, chosen, material)
-    if not wanted["dry_run"]:
-        from edgespec.models.choices import remember
+    outcome = Outcome(found, _choice(found, chosen, material), chosen.target)
+    outcome.tell(saves=not wanted["dry_run"], as_json=wanted["as_json"])
 
-        remember(chosen.target, choice)
-    if wanted["as_json"]:
-        write_json(_as_dict(found, choice, saved=not wanted["dry_run"]), indent=2)
-    else:
-        write("\n".join(_lines(found, choice, saved=not wanted["dry_run"])) + "\n")
+
+def _check(given: Given, files: tuple[str, ...], wanted: Mapping[str, Any]) -> None:
+    """Raises: BadInput for flags that would change nothing here."""
+    for name in sorted(given.on_line):
+        flag = f"--{name.replace('_', '-')}"
+        if name in _DECIDED_HERE:
+            raise BadInput(f"tune compares ways to guess; leave {flag} out.")
+        if name in _CHANGES_ANSWERS and given.values[name] != _PLAINLY.get(name):
+            raise BadInput(f"tune compares on plain answers at temperature 0; leave {flag} out.")
+    if not wanted["forgets"]:
+        return
+    more = {"--dry-run": wanted["dry_run"], "--file": files, "--answers": wanted["answers"]}
+    more["--draft"] = "draft" in given.on_line
+    for flag in (flag for flag, is_there in more.items() if is_there):
+        raise BadInput(f"--forget only removes what was chosen; leave {flag} out.")
 
 
 def _forget(pair: Pair, *, as_json: bool) -> None:
@@ -197,7 +247,7 @@ def _answers(model: Model, given: Given, material: Material, progress: Progress)
     from edgespec.bench.recording import from_conversations, record
 
     said = [c for source in material.conversations for c in source.conversations()]
-    records = from_conversations(model, said, material.most_kept)
+    records = from_conversations(model, said, material.most_kept, note)
     tokens = given.values["max_tokens"] or _TOKENS
     for number, prompt in enumerate(material.prompts, 1):
         progress(f"the target answers prompt {number} of {len(material.prompts)}")
@@ -207,6 +257,11 @@ def _answers(model: Model, given: Given, material: Material, progress: Progress)
             note(f"{prompt.id} is left out: {error}")
     if not records:
         raise BadInput("No answer to tune on; give conversations with answers, or prompts.")
+    if all(len(record.reply) < 2 for record in records):
+        raise BadInput(
+            "All answers are one token long, which no guess makes faster; give longer ones, or"
+            " raise --max-tokens."
+        )
     return records
 
 
@@ -225,8 +280,8 @@ def _choice(found: Tuned, pair: Pair, material: Material) -> Choice:
     )
 
 
-def _lines(found: Tuned, choice: Choice, *, saved: bool) -> Iterator[str]:
-    """The comparison and the choice, for people."""
+def _lines(found: Tuned) -> Iterator[str]:
+    """The comparison, for people."""
     rows = [("plain", found.plain.seconds, "")]
     for candidate in found.candidates:
         best = candidate.best
@@ -240,8 +295,6 @@ def _lines(found: Tuned, choice: Choice, *, saved: bool) -> Iterator[str]:
     yield f"What these {found.answers} answers of {found.tokens} tokens take here, replayed:"
     for name, seconds, more in rows:
         yield f"  {name.ljust(width)}  {_rounded(seconds).rjust(7)} s{more}"
-    kept = "edgespec chat, run and load() use it" if saved else "nothing is kept"
-    yield f"Best for {one_line(choice.target)}: {choice.words}; {kept}."
 
 
 def _rounded(seconds: float) -> str:

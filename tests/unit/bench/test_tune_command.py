@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from edgespec.bench.recorded import NO_GUESS
 from edgespec.bench.recording import Drafter, from_conversations, record
 from edgespec.bench.replay import FixedArm, replay
 from edgespec.cli.root import edgespec
-from edgespec.errors import BackendFailed
+from edgespec.errors import BackendFailed, EdgespecError
 from edgespec.loading import open_pair
 from edgespec.models.choices import Choice, chosen_for, remember
 from edgespec.models.gguf import read_header
@@ -146,6 +147,78 @@ def test_prompts_of_ones_own_are_answered_by_the_target(tune: Tune, tmp_path: Pa
     assert "line-2 is left out: The prompt has" in result.stderr
 
 
+def test_nothing_is_loaded_where_the_choice_could_not_be_kept(
+    tune: Tune, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").write_text("in the way")
+    monkeypatch.setattr("edgespec.api.load", lambda *_, **__: pytest.fail("it was loaded"))
+    result = tune("--file", said)
+    assert result.exit_code == 1
+    assert "cannot be written" in result.stderr
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_what_was_found_is_told_even_where_it_cannot_be_kept(
+    tune: Tune, said: str, monkeypatch: pytest.MonkeyPatch, form: list[str]
+) -> None:
+    def refuses(*_: Any) -> None:
+        raise EdgespecError("The disk is full.")
+
+    monkeypatch.setattr("edgespec.models.choices.remember", refuses)
+    result = tune("--file", said, *form)
+    assert result.exit_code == 1
+    assert "The disk is full." in result.stderr
+    if form:
+        assert not json.loads(result.stdout)["saved"]
+    else:
+        assert result.stdout.splitlines()[1].split()[0] == "plain"
+        assert "use it" not in result.stdout
+
+
+def test_answers_of_one_token_are_nothing_to_tune_on(
+    tune: Tune, draft: Path, target: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "prompts.jsonl"
+    file.write_text('{"prompt": "Tell me."}\n')
+    result = tune("--file", str(file), "--max-tokens", "1", "--draft", str(draft))
+    assert result.exit_code == 2
+    assert "one token long" in result.stderr
+    assert chosen_for(target) is None
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        ["--temperature", "0.7"],
+        ["--rule", "rejection"],
+        ["--stop", "x"],
+        ["--repeat-penalty", "1.1"],
+        ["--reasoning", "on"],
+    ],
+    ids=" ".join,
+)
+def test_what_would_be_ignored_is_refused(tune: Tune, flag: list[str]) -> None:
+    result = tune(*flag)
+    assert result.exit_code == 2
+    assert f"plain answers at temperature 0; leave {flag[0]} out" in result.stderr
+
+
+def test_what_is_so_anyway_may_be_said(tune: Tune, said: str) -> None:
+    result = tune("--file", said, "--dry-run", "--temperature", "0", "--rule", "coupled")
+    assert result.exit_code == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    "flag", [["--dry-run"], ["--file", "a"], ["--answers", "3"], ["--draft", "a"]], ids=" ".join
+)
+def test_forgetting_takes_nothing_beside_it(tune: Tune, target: Path, flag: list[str]) -> None:
+    remember(target, chosen(None, "ngram"))
+    result = tune("--forget", *flag)
+    assert result.exit_code == 2
+    assert f"leave {flag[0]} out" in result.stderr
+    assert chosen_for(target) is not None
+
+
 @pytest.mark.parametrize("flag", [["--proposer", "ngram"], ["--draft-tokens", "3"]])
 def test_tune_decides_itself_how_to_guess(tune: Tune, flag: list[str]) -> None:
     result = tune(*flag)
@@ -257,10 +330,15 @@ def test_a_recorded_answer_is_the_plain_one_and_a_replay_drafts_as_the_model_doe
 def test_conversations_become_answers_up_to_the_context(opened: Callable[..., Model]) -> None:
     messages = [Message(turn["role"], turn["content"]) for turn in SAID]
     with opened() as model:
-        first, second = from_conversations(model, [messages], most=9)
-        assert len(from_conversations(model, [messages, messages], most=3)) == 3
-        long = [messages[0], Message("assistant", "word " * 2000)]
-        (cut,) = from_conversations(model, [long], most=9)
+        notes: list[str] = []
+        first, second = from_conversations(model, [messages], 9, notes.append)
+        assert len(from_conversations(model, [messages, messages], 3, notes.append)) == 3
+        assert notes == []
+        long = [messages[0], Message("assistant", "word " * 2000), *messages[2:]]
+        (cut,) = from_conversations(model, [long], 9, notes.append)
         assert len(cut.prompt) + len(cut.reply) == model.info.context
+    (note,) = notes
+    assert "2 answers do not fit whole into the context of 256 tokens: 1 left out, 1 cut" in note
+    assert re.search(r"--context \d{4,} would hold them", note)
     assert len(second.prompt) > len(first.prompt) + len(first.reply)
     assert [first.id, second.id] == ["1/1", "1/3"]

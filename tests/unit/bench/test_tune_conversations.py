@@ -49,13 +49,13 @@ def test_prompts_are_no_conversation(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        ([3], "is none"),
+        ([3], "conversation 1 is no conversation"),
         ([{"role": "user"}], "content is no text"),
         ([{"role": "robot", "content": "Hi"}], "none of the roles"),
         ([{"role": "user", "content": ["Hi"]}], "content is no text"),
         ([{"role": "user", "content": "\ud800"}], "no valid Unicode"),
-        ({"messages": 4}, "is none"),
-        ([{"messages": TURNS}, {"no": 1}], "conversation 2 is none"),
+        ({"messages": 4}, "is no conversation"),
+        ([{"messages": TURNS}, {"no": 1}], "conversation 2 is no conversation"),
         ([{"messages": [["user", "Hi"]]}], "none of the roles"),
     ],
     ids=str,
@@ -65,6 +65,44 @@ def test_what_is_no_conversation_is_told(tmp_path: Path, content: object, fault:
     assert found is not None
     with pytest.raises(BadInput, match=fault):
         found.conversations()
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        (["{good}", "", '{"messages": [}', "{good}"], "line 3 is no JSON"),
+        (["{", "{good}"], "line 1 is no JSON"),
+        (["{good}", "null"], "line 2 is no conversation"),
+        (["{good}", '{"messages": [{"role": "user"}]}'], "line 2 has a turn whose content"),
+    ],
+)
+def test_the_line_of_a_broken_conversation_is_named(
+    tmp_path: Path, lines: list[str], fault: str
+) -> None:
+    good = json.dumps({"messages": TURNS})
+    found = opened(tmp_path, "\n".join(good if line == "{good}" else line for line in lines))
+    assert found is not None
+    with pytest.raises(BadInput, match=fault):
+        found.conversations()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['[\n{"role": "user",\n', '{\n"messages": [\n', "[" * 100_000],
+    ids=["a list", "an object", "too deep"],
+)
+def test_a_file_whose_json_is_broken_is_told_with_its_line(tmp_path: Path, text: str) -> None:
+    with pytest.raises(BadInput, match=r"is begun as JSON, but is none: "):
+        opened(tmp_path, text)
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85"], ids=ascii)
+def test_only_a_line_feed_ends_a_line(tmp_path: Path, end: str) -> None:
+    said = [{"role": "user", "content": f"a{end}b"}]
+    line = json.dumps({"messages": said}, ensure_ascii=False)
+    found = opened(tmp_path, f"{line}\r\n{line}\n")
+    assert found is not None
+    assert found.conversations() == [[Message("user", f"a{end}b")]] * 2
 
 
 def test_a_file_that_is_not_there_or_not_text_is_told(tmp_path: Path) -> None:

@@ -113,7 +113,11 @@ def test_a_damaged_choice_is_set_aside_with_one_note(
     assert forget(target)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b"[" * 100_000, b" " * (2 << 20)])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"\xff", b"[" * 100_000, b" " * (2 << 20)],
+    ids=["nothing", "a list", "no text", "too deep", "too long"],
+)
 def test_a_file_that_holds_no_choice_is_one_note(
     target: Path, data_of_the_test: Path, content: bytes
 ) -> None:
