@@ -15,7 +15,8 @@ from edgespec.backends import OffersPlainLoop, PlainLoop, SessionOptions
 from edgespec.bench.conversing import Conversation
 from edgespec.decoding.events import Event, Finished, PromptRead, Round
 from edgespec.decoding.stats import Stats
-from edgespec.errors import BadInput
+from edgespec.errors import BadInput, EdgespecError
+from edgespec.models.shown import shown
 from edgespec.options import AnswerOptions, Speculation
 from edgespec.text.detokenize import Detokenizer
 from edgespec.text.sanitize import Sanitizer
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 PLAIN_LOOP = "plain-loop"
 _WITHOUT_DRAFTER = ("none", "ngram:8", "auto", PLAIN_LOOP)
 _WITH_DRAFTER = ("none", "ngram:8", "draft:2", "draft:4", "draft:6", "auto", PLAIN_LOOP)
+_FORM = re.compile(r"none|auto|(?:ngram|draft)(?::[1-9][0-9]{0,3})?")
+_FORMS = (
+    f"none, auto, {PLAIN_LOOP}, ngram and draft, these two with or without a length, as in draft:4"
+)
 # ended by a mark with space behind it, by a mark that needs none, or by an empty line
 _SENTENCE = re.compile(r"\S[^\n]*?[.!?…][\"'”’)\]]*\s|\S[^\n]*?[。！？]|\S[^\n]*\n\s*\n")  # noqa: RUF001
 _LAST_SENTENCE = re.compile(r"[.!?…。！？][\"'”’)\]]*\s*$")  # noqa: RUF001
@@ -135,6 +140,11 @@ class LocalArm:
         self.name = name
         self._model, self._setup = model, setup
         self._speculation = speculation(name, setup.rule)
+        if self._speculation.proposer == "draft" and model.info.draft is None:
+            raise BadInput(
+                f"The arm '{name}' needs a draft model and this pair has no draft model; name one"
+                " with --draft FILE, or leave the arm out of --arms."
+            )
         model.loaded.proposer(self._speculation)  # says now what would be wrong later
 
     def answers(self, prompt: Prompt, tokens: int, stopping: Stopping) -> Iterator[Answered]:
@@ -204,7 +214,7 @@ class PeerArm:
             if stopping():
                 return
             messages.append(Message("user", said))
-            answer = self._peer.answer(messages, tokens)
+            answer = self._answer(messages, tokens)
             messages.append(Message("assistant", answer.text))
             yield Answered(
                 answer.text,
@@ -213,6 +223,15 @@ class PeerArm:
                 answer.seconds_to_first_token,
                 answer.tokens_per_second,
             )
+
+    def _answer(self, messages: Sequence[Message], tokens: int) -> PeerAnswer:
+        try:
+            return self._peer.answer(messages, tokens)
+        except (ArithmeticError, ValueError) as error:  # whatever else it made up
+            raise EdgespecError(
+                f"{self._peer.name} sent what makes no sense ({shown(error, 160)}); look at its"
+                " log."
+            ) from error
 
 
 class _Told:
@@ -259,9 +278,9 @@ def speculation(name: str, rule: str = "coupled") -> Speculation:
 
     Raises: BadInput for a name that is none of these.
     """
-    proposer, colon, tokens = name.partition(":")
-    if colon and not (tokens.isdecimal() and int(tokens)):
-        raise BadInput(f"The arm '{name}' has no length; write a number behind ':', as in draft:4.")
+    if not _FORM.fullmatch(name):
+        raise BadInput(f"There is no arm '{shown(name, 60)}'; there are: {_FORMS}.")
+    proposer, _, tokens = name.partition(":")
     return Speculation(proposer, int(tokens) if tokens else None, rule=rule)
 
 

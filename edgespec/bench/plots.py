@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +23,16 @@ _MOST_ROWS = 32
 
 
 def check_plotting(install: str) -> None:
-    """Raises: BackendMissing, with the line that installs it, where matplotlib is missing."""
-    if find_spec("matplotlib") is None:
-        raise BackendMissing(f"--plot needs matplotlib. Install it with: {install}")
+    """Raises: BackendMissing, with the line that installs it, where matplotlib does not work."""
+    try:
+        import_module("matplotlib.backends.backend_svg")
+    except ModuleNotFoundError as error:
+        raise BackendMissing(f"--plot needs matplotlib. Install it with: {install}") from error
+    except Exception as error:  # a half-installed library fails in ways of its own
+        raise BackendMissing(
+            f"--plot needs matplotlib, which is broken here ({shown(error, 160)}). Install it anew"
+            f" with: {install}"
+        ) from error
 
 
 def draw(report: Report, folder: Path) -> list[Path]:

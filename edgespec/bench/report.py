@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from edgespec.bench.surroundings import Surroundings
 from edgespec.bench.tables import Extra, Table
 from edgespec.models.shown import shown
 
+FIRST_LINE = "# Benchmark by edgespec"
 _PAYS = 1.03  # a speed-up below is within the noise of a quiet machine
 _DEFINITIONS = (
     "Decode speed: tokens after the first round / seconds since the first round.",
@@ -136,9 +138,9 @@ class Report:
     def markdown(self) -> str:
         where, plan = self.surroundings, self.outcome.plan
         parts = [
-            "# Benchmark",
+            FIRST_LINE,
             f"**{self.verdict()}**",
-            f"`{where.command}`",
+            _code(where.command),
             f"Prompts: {len(plan.prompts)}, runs: {plan.runs}, tokens: at most {plan.tokens} an"
             f" answer; arms took turns. Exactness: {where.exactness}.",
             "\n".join(f"- {_md(note)}" for note in self.all_notes()),
@@ -268,6 +270,8 @@ def _record(record: Record) -> dict[str, Any]:
     return {
         **_place(record),
         "tokens": answer.tokens,
+        "text": answer.text,
+        "gaps_s": list(answer.gaps_s),
         "token_ids": None if answer.ids is None else list(answer.ids),
         "time_to_first_token_s": answer.first_token_s,
         "time_to_first_sentence_s": answer.first_sentence_s,
@@ -290,6 +294,13 @@ def _markdown(table: Table) -> str:
         ]
         lines.append("| " + " | ".join(texts) + " |")
     return "\n".join(lines)
+
+
+def _code(text: str) -> str:
+    """A span of code, whatever backticks are in it."""
+    runs = [len(run) for run in re.findall("`+", text)]
+    mark = "`" * (max(runs, default=0) + 1)
+    return f"{mark} {text} {mark}" if runs else f"{mark}{text}{mark}"
 
 
 def _md(text: str) -> str:

@@ -4,51 +4,31 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from edgespec.cli.install import install_line
+from edgespec.cli.bench_places import write_report
+from edgespec.cli.bench_wanted import USUAL_PER_CATEGORY, Wanted
+from edgespec.cli.bench_wanted import wanted as as_wanted
 from edgespec.cli.machine import this_machine
 from edgespec.cli.opening import tell_about_gpu
 from edgespec.cli.options import Given, shared_flags
 from edgespec.cli.output import Progress, note, say, write, write_json
 from edgespec.cli.values import Whole
-from edgespec.errors import BadInput, Cancelled, EdgespecError, NotFound
+from edgespec.errors import BadInput, Cancelled
+from edgespec.models.shown import shown
 
 if TYPE_CHECKING:
     from edgespec.api import AnswerOptions, Model
-    from edgespec.bench.arms import Peer, Setup
+    from edgespec.bench.arms import Setup
     from edgespec.bench.predicting import Predicted
     from edgespec.bench.prompts import Prompt
     from edgespec.bench.quick import Quick
     from edgespec.bench.recorded import Recorded
     from edgespec.bench.report import Report
     from edgespec.bench.runner import Outcome, Plan
-
-_USUAL_PER_CATEGORY = 3
-_NOT_HERE = {  # shared flags that arms and tokens take the place of
-    "proposer": "--arms",
-    "draft_tokens": "--arms",
-    "always_draft": "--arms",
-    "max_tokens": "--tokens",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the command line asks of this command, checked before anything is loaded."""
-
-    prompts: tuple[Prompt, ...]
-    arms: tuple[str, ...]
-    yardstick: str
-    runs: int
-    tokens: int
-    quick: bool
-    explore: bool
-    peers: tuple[Peer, ...]
 
 
 @click.command()
@@ -82,7 +62,7 @@ class Wanted:
     "--per-category",
     type=Whole(1, 100_000, word="all"),
     metavar="N|all",
-    help=f"Prompts of each category.  [default: {_USUAL_PER_CATEGORY}; all of a FILE]",
+    help=f"Prompts of each category.  [default: {USUAL_PER_CATEGORY}; all of a FILE]",
 )
 @click.option("--prompts", metavar="FILE", help="Prompts of your own, one JSON object a line.")
 @click.option(
@@ -111,12 +91,7 @@ def bench(given: Given, pair: str | None, **options: Any) -> None:
     from edgespec.api import Speculation, load
 
     given.which(pair)  # a model that cannot be chosen is told before files are read
-    wanted = _wanted(given, options)
-    report_file = _checked_report(options["report"])
-    if options["plot"]:
-        from edgespec.bench.plots import check_plotting
-
-        check_plotting(install_line("plot"))
+    wanted = as_wanted(given, options)
     name, target, draft = given.which(pair)
     with load(
         name,
@@ -131,88 +106,22 @@ def bench(given: Given, pair: str | None, **options: Any) -> None:
         tell_about_gpu(given)
         predicted = None
         if wanted.explore:
-            predicted = _predicted(model, given, wanted, shown=not options["as_json"])
+            predicted = _predicted(model, given, wanted, told=not options["as_json"])
             wanted = replace(wanted, arms=predicted.arms)
         report = _measured(model, given, wanted)
         if predicted is not None:
             report = replace(report, extra=predicted.extra)
         advice = _advice(model, report) if wanted.quick else ""
     _show(report, advice, as_json=options["as_json"])
-    if report_file is not None:
-        _write_report(report_file, report)
-    if options["plot"]:
+    if wanted.report is not None:
+        write_report(wanted.report, report.markdown())
+    if wanted.plot is not None:
         from edgespec.bench.plots import draw
 
-        for path in draw(report, Path(options["plot"])):
-            say(f"wrote {path}")
+        for path in draw(report, wanted.plot):
+            say(f"wrote {shown(path)}")
     if report.outcome.interrupted:
         raise Cancelled("stopped; what was measured until then is above")
-
-
-def _wanted(given: Given, options: dict[str, Any]) -> Wanted:
-    from edgespec.bench.arms import PLAIN_LOOP, speculation
-
-    for flag, instead in _NOT_HERE.items():
-        if flag in given.on_line:
-            raise BadInput(f"bench has no --{flag.replace('_', '-')}; say it with {instead}.")
-    if options["quick"] and (options["arms"] or options["peers"]):
-        raise BadInput("--quick chooses its arms itself; leave --arms and --peer out.")
-    if options["explore"] and (options["arms"] or options["quick"]):
-        raise BadInput("--explore chooses its arms itself; leave --arms and --quick out.")
-    if options["explore"] and given.values["temperature"]:
-        raise BadInput("--explore replays greedy answers; leave --temperature out.")
-    arms, yardstick = _listed(options["arms"]), options["yardstick"]
-    for name in (*arms, yardstick):
-        if name != PLAIN_LOOP and not name.startswith("peer:"):
-            speculation(name)
-    return Wanted(
-        prompts=_prompts(options),
-        arms=arms,
-        yardstick=yardstick,
-        runs=options["runs"],
-        tokens=options["tokens"],
-        quick=options["quick"],
-        explore=options["explore"],
-        peers=_peers(options["peers"]),
-    )
-
-
-def _prompts(options: dict[str, Any]) -> tuple[Prompt, ...]:
-    """The prompts that are asked for, so many of each category."""
-    from edgespec.bench.prompts import read, shipped
-
-    categories, file = _listed(options["categories"]), options["prompts"]
-    found = read(Path(file), note) if file else shipped(categories)
-    if file and categories:
-        found = tuple(prompt for prompt in found if prompt.category in categories)
-        if not found:
-            raise BadInput(f"{file} has no prompt of {', '.join(categories)}; name another.")
-    most = options["per_category"]
-    if most is None:
-        most = "all" if file or options["quick"] else _USUAL_PER_CATEGORY
-    if most == "all":
-        return found
-    seen: dict[str, int] = {}
-    kept = []
-    for prompt in found:
-        seen[prompt.category] = seen.get(prompt.category, 0) + 1
-        if seen[prompt.category] <= most:
-            kept.append(prompt)
-    return tuple(kept)
-
-
-def _peers(urls: tuple[str, ...]) -> tuple[Peer, ...]:
-    if not urls:
-        return ()
-    from edgespec.bench.peer import Peer
-
-    found: dict[str, Peer] = {}
-    for url in urls:
-        peer = Peer(url)
-        if peer.name in found:
-            raise BadInput(f"--peer names {peer.name} twice; leave one of them out.")
-        found[peer.name] = peer
-    return tuple(found.values())
 
 
 def _measured(model: Model, given: Given, wanted: Wanted) -> Report:
@@ -243,7 +152,7 @@ def _measured(model: Model, given: Given, wanted: Wanted) -> Report:
     return Report(outcome, here, costs, around.peak_memory_bytes(), tuple(notes))
 
 
-def _predicted(model: Model, given: Given, wanted: Wanted, *, shown: bool) -> Predicted:
+def _predicted(model: Model, given: Given, wanted: Wanted, *, told: bool) -> Predicted:
     """What replaying says, also on stdout where a person reads."""
     from edgespec.bench.predicting import predict
     from edgespec.bench.recording import record
@@ -256,7 +165,7 @@ def _predicted(model: Model, given: Given, wanted: Wanted, *, shown: bool) -> Pr
         tell(f"recording the answer to prompt {number} of {len(plan.prompts)}")
         records += record(model, prompt, plan.tokens, given.system)
     predicted = predict(model, records, given.load_options())
-    if shown:
+    if told:
         write(drawn([predicted.table()]))
     return predicted
 
@@ -291,9 +200,11 @@ def _plan(model: Model, wanted: Wanted) -> tuple[Plan, list[str]]:
     from edgespec.bench.quick import WITHIN_S
     from edgespec.bench.runner import Plan
 
-    around_a_turn, notes, fitting = 64, [], []
+    around_a_turn, notes, needs = 64, list[str](), list[int]()
+    fitting: list[Prompt] = []
     for prompt in wanted.prompts:
         turns = [model.count_tokens(turn) + wanted.tokens + around_a_turn for turn in prompt.turns]
+        needs.append(sum(turns))
         if sum(turns) <= model.info.context:
             fitting.append(prompt)
         else:
@@ -301,7 +212,10 @@ def _plan(model: Model, wanted: Wanted) -> tuple[Plan, list[str]]:
                 f"{prompt.id} is left out: it needs a --context of about {sum(turns)} tokens."
             )
     if not fitting:
-        raise BadInput("No prompt fits the context; raise --context or lower --tokens.")
+        raise BadInput(
+            f"No prompt fits the context of {model.info.context} tokens; the shortest needs a"
+            f" --context of about {min(needs)}, or lower --tokens."
+        )
     runs, within_s = (1, WITHIN_S) if wanted.quick else (wanted.runs, None)
     return Plan(tuple(fitting), runs, wanted.tokens, wanted.yardstick, within_s), notes
 
@@ -340,28 +254,3 @@ def _show(report: Report, advice: str, *, as_json: bool) -> None:
     write(f"{report.verdict()}\n")
     if advice:
         write(f"{advice}\n")
-
-
-def _checked_report(name: str | None) -> Path | None:
-    if name is None:
-        return None
-    path = Path(name)
-    if path.is_dir():
-        raise BadInput(f"{name} is a folder; name a file for the report.")
-    if not path.parent.is_dir():
-        raise NotFound(f"There is no folder {path.parent} for the report; make it first.")
-    return path
-
-
-def _write_report(path: Path, report: Report) -> None:
-    try:
-        path.write_text(report.markdown(), encoding="utf-8")
-    except OSError as error:
-        raise EdgespecError(
-            f"The report {path} cannot be written: {error.strerror}. Name another file."
-        ) from error
-    say(f"wrote {path}")
-
-
-def _listed(text: str | None) -> tuple[str, ...]:
-    return tuple(name for part in (text or "").split(",") if (name := part.strip()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,6 +15,8 @@ from fake_peer import llama_server, serving
 from tiny_models import TinyModels
 
 from edgespec.bench import runner
+from edgespec.bench.report import FIRST_LINE
+from edgespec.cli.bench_places import plot_place, report_place
 from edgespec.cli.root import edgespec
 
 Bench = Callable[..., Result]
@@ -144,8 +147,28 @@ def test_ctrl_c_prints_what_was_measured_and_exits_130(
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
-        (("--arms", "nonsense"), 2, "No proposer 'nonsense'"),
-        (("--arms", "draft:x"), 2, "has no length"),
+        (
+            ("--arms", "nope"),
+            2,
+            "no arm 'nope'; there are: none, auto, plain-loop, ngram and draft",
+        ),
+        (("--arms", "draft:x"), 2, "no arm 'draft:x'"),
+        (("--arms", "auto:3"), 2, "no arm 'auto:3'"),
+        (("--arms", "none:4"), 2, "no arm 'none:4'"),
+        (("--arms", "draft:02"), 2, "no arm 'draft:02'"),
+        (("--arms", "draft:\u0664"), 2, "as in draft:4"),
+        (("--arms", "none,auto, none"), 2, "names none twice"),
+        (("--arms", ","), 2, "--arms is empty"),
+        (("--prompts", ""), 2, "--prompts is empty"),
+        (("--report", ""), 2, "--report is empty"),
+        (("--plot", " "), 2, "--plot is empty"),
+        (("--report", "p.jsonl"), 2, "is no report of edgespec bench; name another file"),
+        (("--report", "r" * 300), 1, "cannot be written"),
+        (("--report", "."), 2, "is a folder"),
+        (("--plot", "p.jsonl"), 2, "is a file"),
+        (("--plot", "p.jsonl/x"), 1, "cannot be written"),
+        (("--plot", "d" * 300), 1, "cannot be written"),
+        (("--categories", "code,poetry,prose"), 2, "no prompt of poetry, prose; it has: code"),
         (("--proposer", "ngram"), 2, "bench has no --proposer; say it with --arms"),
         (("--max-tokens", "9"), 2, "say it with --tokens"),
         (("--quick", "--arms", "none"), 2, "--quick chooses its arms itself"),
@@ -175,11 +198,55 @@ def test_what_cannot_work_is_said_before_anything_is_loaded(
 def test_a_missing_matplotlib_is_one_line_before_anything_is_measured(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgespec.bench.plots.find_spec", lambda _name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_svg", None)
+    monkeypatch.setattr("edgespec.cli.install.requires", lambda _name: [])
     result = bench("--plot", "pictures")
     assert result.exit_code == 1
     assert "--plot needs matplotlib. Install it with: " in result.stderr
+    assert result.stderr.rstrip().endswith("'matplotlib>=3.10'")
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_broken_matplotlib_is_one_line_before_anything_is_measured(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_name: str) -> None:
+        raise AttributeError("half of it is missing")
+
+    monkeypatch.setattr("edgespec.bench.plots.import_module", broken)
+    result = bench("--plot", "pictures")
+    assert result.exit_code == 1
+    assert "broken here (half of it is missing). Install it anew with: " in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_report_never_takes_the_place_of_what_is_no_report(bench: Bench, tmp_path: Path) -> None:
+    before = (tmp_path / "p.jsonl").read_bytes()
+    (tmp_path / "link.md").symlink_to("p.jsonl")
+    for name in ("p.jsonl", "link.md"):
+        assert bench("--report", name).exit_code == 2
+    assert (tmp_path / "p.jsonl").read_bytes() == before
+
+
+def test_an_earlier_report_is_written_anew(tmp_path: Path) -> None:
+    (tmp_path / "r.md").write_text(f"{FIRST_LINE}\n\nold")
+    assert report_place(str(tmp_path / "r.md")) == tmp_path / "r.md"
+    assert "old" in (tmp_path / "r.md").read_text(), "looking changes nothing"
+
+
+def test_looking_whether_places_can_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    report_place(str(tmp_path / "r.md"))
+    plot_place(str(tmp_path / "a" / "b"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_prompt_that_fits_says_which_context_would_do(bench: Bench, tmp_path: Path) -> None:
+    long = {"id": "long", "category": "code", "turns": ["word " * 900]}
+    (tmp_path / "long.jsonl").write_text(json.dumps(long))
+    result = bench(*QUICKLY, "--prompts", "long.jsonl")
+    assert result.exit_code == 2
+    assert "the shortest needs a --context of about 9" in result.stderr
 
 
 def test_a_drafter_that_is_not_there_is_said_before_anything_is_measured(bench: Bench) -> None:
