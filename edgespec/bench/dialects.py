@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,9 @@ from typing import Protocol
 from edgespec.errors import EdgespecError
 from edgespec.models.shown import shown
 from edgespec.text.template import Message
+
+_MOST_TOKENS = 10**8
+_SHORTEST_S, _LONGEST_S = 1e-6, 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +176,17 @@ def _text(message: dict[str, object], *keys: str) -> str:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and value > 0 else None
+    """Tokens, where there can be so many."""
+    possible = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST_TOKENS
+    return value if possible and isinstance(value, int) else None
 
 
 def _seconds(value: object, a_second: float) -> float | None:
-    known = isinstance(value, int | float) and math.isfinite(value) and value > 0
-    return float(value) / a_second if known and isinstance(value, int | float) else None
+    """Seconds that an answer can take."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        seconds = value / a_second
+    except OverflowError:
+        return None
+    return seconds if _SHORTEST_S <= seconds <= _LONGEST_S else None

@@ -30,6 +30,12 @@ from edgespec.models.shown import shown
 from edgespec.text.template import Message
 
 _CONNECT_S = 5.0
+_RECOGNISE_S = 30.0  # for everything by which a program is recognised, each time
+_MOST_BYTES = 1 << 20  # of what is read whole
+_MOST_STREAMED_BYTES = 1 << 26
+_SURPLUS = 4  # pieces for each token that was asked for; more is an answer that does not end
+_FEWEST_PIECES = 8  # fewer, by our clock, are a burst and tell no speed
+_SLOWEST, _FASTEST = 1e-4, 1e6  # tokens a second that can be
 _KNOWN = "llama-server, LM Studio, Ollama, mlx_lm.server or vLLM"
 
 
@@ -38,7 +44,8 @@ class PeerAnswer:
     """One answer and its figures; None is what cannot be told.
 
     tokens: as the program counts them, else pieces of text that came. tokens_per_second: behind
-    the first token, by the program's own clock where it tells, else by ours.
+    the first token, by the program's own clock where it tells, else by ours where the text came
+    in enough pieces.
     """
 
     text: str
@@ -53,6 +60,7 @@ class Peer:
 
     url: may end in #MODEL. model: the same; one of them where the program offers several.
     label: a name of one's own. timeout_s: how long it may be silent, prompt included.
+    whole_s: how long an answer may take.
     Raises: BadInput, NetworkError, NoAccess, EdgespecError.
     """
 
@@ -63,10 +71,11 @@ class Peer:
         model: str | None = None,
         label: str | None = None,
         timeout_s: float = 600.0,
+        whole_s: float = 600.0,
     ) -> None:
         address, named = _address(url)
         self._where = shown(address.netloc, 100)
-        self._timeout_s = timeout_s
+        self._timeout_s, self._whole_s = timeout_s, whole_s
         # no connection is kept, so there is none to close; and no proxy stands in between
         self._client = httpx2.Client(
             base_url=address,
@@ -99,6 +108,8 @@ class Peer:
             self._check(response)
             for line in _lines(response, self._dialect.events):
                 told.take(self._piece(line))
+                if told.pieces > _SURPLUS * (max_tokens + 8):
+                    raise self._endless(f"{told.pieces} pieces for {max_tokens} tokens")
         return told.answer(self._where)
 
     def _piece(self, line: str) -> Piece:
@@ -160,7 +171,13 @@ class Peer:
     ) -> Iterator[httpx2.Response]:
         try:
             with self._client.stream(method, path, json=body) as response:
+                kept = _MOST_BYTES if method == "GET" or response.is_error else _MOST_STREAMED_BYTES
+                within_s = min(self._whole_s, _RECOGNISE_S) if method == "GET" else self._whole_s
+                bounded = _Bounded(response.stream, kept, perf_counter() + within_s)
+                response.stream = bounded
                 yield response
+        except _TooLong as error:
+            raise self._endless(str(error)) from error
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise NetworkError(
                 f"{self._where} cannot be reached ({_reason(error)}); start the program there or"
@@ -179,6 +196,11 @@ class Peer:
             raise NetworkError(
                 f"{self._where} broke off ({_reason(error)}); look at its log and run this again."
             ) from error
+
+    def _endless(self, what: str) -> EdgespecError:
+        return EdgespecError(
+            f"{self._where} does not come to an end ({what}); look at its log and its settings."
+        )
 
     def _check(self, response: httpx2.Response) -> None:
         """Raises: NoAccess, EdgespecError for a status that is no success."""
@@ -201,6 +223,31 @@ class Peer:
         )
 
 
+class _TooLong(Exception):
+    """A body with more bytes, or for a longer time, than is waited for."""
+
+
+class _Bounded(httpx2.SyncByteStream):
+    """A body that ends: so many bytes, until so late."""
+
+    def __init__(self, body: object, most_bytes: int, ends_s: float) -> None:
+        assert isinstance(body, httpx2.SyncByteStream)
+        self._body, self._most_bytes, self._ends_s = body, most_bytes, ends_s
+
+    def __iter__(self) -> Iterator[bytes]:
+        taken = 0
+        for part in self._body:
+            taken += len(part)
+            if taken > self._most_bytes:
+                raise _TooLong(f"more than {self._most_bytes >> 20} MiB")
+            if perf_counter() > self._ends_s:
+                raise _TooLong("its time was up")
+            yield part
+
+    def close(self) -> None:
+        self._body.close()
+
+
 class _Told:
     """One answer, as its pieces come."""
 
@@ -212,6 +259,10 @@ class _Told:
         self._prompt_tokens: int | None = None
         self._decode_s: float | None = None
         self._ended = False
+
+    @property
+    def pieces(self) -> int:
+        return len(self._at_s)
 
     def take(self, piece: Piece) -> None:
         if piece.text:
@@ -231,15 +282,28 @@ class _Told:
         if not self._at_s:
             raise EdgespecError(f"{where} answered with no text; check its model and template.")
         tokens = self._tokens or len(self._at_s)
-        decode_s = self._decode_s or self._at_s[-1] - self._at_s[0]
         return PeerAnswer(
-            "".join(self._text),
+            _whole("".join(self._text)),
             tokens,
             self._at_s[0] - self._started_s,
-            # the first token comes with the prompt: the clocks start behind it
-            (tokens - 1) / decode_s if tokens > 1 and decode_s > 0 else None,
+            self._speed(tokens),
             self._prompt_tokens,
         )
+
+    def _speed(self, tokens: int) -> float | None:
+        """The first token comes with the prompt: the clocks start behind it."""
+        decode_s = self._decode_s
+        if decode_s is None and self.pieces >= _FEWEST_PIECES:
+            decode_s = self._at_s[-1] - self._at_s[0]
+        if tokens < 2 or not decode_s:
+            return None
+        speed = (tokens - 1) / decode_s
+        return speed if _SLOWEST <= speed <= _FASTEST else None
+
+
+def _whole(text: str) -> str:
+    """Halves of a character that come apart are put together; lone ones are no text."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _lines(response: httpx2.Response, events: bool) -> Iterator[str]:
@@ -261,7 +325,7 @@ def _address(url: str) -> tuple[httpx2.URL, str | None]:
 
 def _named(entry: object) -> str:
     found = entry if isinstance(entry, dict) else {}
-    return str(found.get("id") or found.get("name") or "")
+    return _whole(str(found.get("id") or found.get("name") or ""))
 
 
 def _reason(error: Exception) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
@@ -15,13 +15,15 @@ EVENTS = "text/event-stream"
 
 @dataclass(frozen=True, slots=True)
 class Canned:
-    """One answer. whole: False cuts the connection before the promised end."""
+    """One answer. whole: False cuts the connection before the promised end; again: the body comes
+    over and over."""
 
     body: bytes = b""
     status: int = 200
     kind: str = "application/json"
     whole: bool = True
     silent: bool = False
+    again: bool = False
 
 
 def as_json(value: object, status: int = 200) -> Canned:
@@ -82,10 +84,14 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.send_response(canned.status)
         self.send_header("Content-Type", canned.kind)
-        self.send_header("Content-Length", str(len(canned.body) + (not canned.whole)))
+        if not canned.again:
+            self.send_header("Content-Length", str(len(canned.body) + (not canned.whole)))
         self.end_headers()
-        self.wfile.write(canned.body)
         self.close_connection = True
+        with suppress(OSError):  # whoever asked may have had enough
+            self.wfile.write(canned.body)
+            while canned.again and not fake.over.wait(0.02):
+                self.wfile.write(canned.body)
 
     def do_POST(self) -> None:
         length = int(self.headers["Content-Length"])

@@ -217,10 +217,17 @@ def test_the_clock_of_ollama_is_believed_and_starts_behind_the_first_token(serve
 
 def test_without_a_clock_of_its_own_tokens_are_those_of_the_usage(serve: Serve) -> None:
     usage = {"usage": {"prompt_tokens": 12, "completion_tokens": 40}, "choices": []}
-    chunks = as_events(delta("Hel"), delta("lo"), ending(), usage)
+    chunks = as_events(*[delta("Hel")] * 9, ending(), usage)
     answer = asked(serve(other("qwen", answer=chunks)))
     assert answer.tokens == 40
     assert answer.tokens_per_second is not None
+
+
+def test_a_burst_of_a_few_pieces_without_a_clock_has_no_speed(serve: Serve) -> None:
+    usage = {"usage": {"completion_tokens": 400}, "choices": []}
+    chunks = as_events(*[delta("Hel")] * 3, ending(), usage)
+    answer = asked(serve(other("qwen", answer=chunks)))
+    assert (answer.tokens, answer.tokens_per_second) == (400, None)
 
 
 def test_without_any_figures_tokens_are_the_pieces_that_came(serve: Serve) -> None:
@@ -247,6 +254,9 @@ def test_what_a_model_thinks_belongs_to_its_answer(serve: Serve, key: str) -> No
         {"predicted_n": -3, "predicted_ms": float("nan")},
         {"predicted_n": 2.5, "predicted_ms": float("inf")},
         {"predicted_n": None, "predicted_ms": -1},
+        {"predicted_n": 10**400, "predicted_ms": 10**400},
+        {"predicted_n": True, "predicted_ms": 1e-300},
+        {"predicted_n": 10**12, "predicted_ms": 1e300},
         [],
     ],
 )
@@ -261,6 +271,11 @@ def test_signs_of_life_between_pieces_are_not_text(serve: Serve) -> None:
     body = b': keepalive 1/2\n\ndata: {"choices": []}\n\n' + as_events(delta("Hi"), ending()).body
     answer = asked(serve(llama_server(Canned(body, kind=EVENTS))))
     assert (answer.text, answer.tokens) == ("Hi", 1)
+
+
+def test_halves_of_characters_are_put_together_or_replaced(serve: Serve) -> None:
+    chunks = as_events(delta("\ud83d"), delta("\ude00 \udc00"), ending())
+    assert asked(serve(llama_server(chunks))).text == "\U0001f600 \ufffd"
 
 
 # --- faults ------------------------------------------------------------------------------------
@@ -359,3 +374,33 @@ def test_a_password_in_an_address_is_not_shown(serve: Serve) -> None:
     with pytest.raises(EdgespecError) as caught:
         Peer(fake.url.replace("http://", "http://me:secret@"))
     assert "secret" not in str(caught.value)
+
+
+# --- what does not end -------------------------------------------------------------------------
+
+
+def test_an_answer_of_more_pieces_than_were_asked_for_is_given_up(serve: Serve) -> None:
+    answer = as_events(*[delta("more ")] * 200, ending())
+    assert "does not come to an end (" in fault(serve(llama_server(answer)), EdgespecError)
+
+
+def test_what_is_read_whole_may_have_a_mebibyte(serve: Serve) -> None:
+    fake = serve({"/props": Canned(b" " * (1 << 21))})
+    with pytest.raises(EdgespecError, match=r"does not come to an end \(more than 1 MiB\)"):
+        Peer(fake.url)
+    fake = serve(llama_server(Canned(b" " * (1 << 21), 500)))
+    with pytest.raises(EdgespecError, match="does not come to an end"):
+        Peer(fake.url).answer(HI, 16)
+
+
+def test_signs_of_life_do_not_keep_an_answer_alive(serve: Serve) -> None:
+    lively = Canned(b": keepalive\n\n", kind=EVENTS, again=True)
+    fake = serve(llama_server(lively))
+    with pytest.raises(EdgespecError, match=r"does not come to an end \(its time was up\)"):
+        Peer(fake.url, whole_s=0.2).answer(HI, 16)
+
+
+def test_a_page_that_drips_is_given_up(serve: Serve) -> None:
+    fake = serve({"/props": Canned(b" ", again=True)})
+    with pytest.raises(EdgespecError, match=r"does not come to an end \(its time was up\)"):
+        Peer(fake.url, whole_s=0.2)
