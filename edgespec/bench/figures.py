@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from edgespec.bench.agreement import Side, side
 from edgespec.bench.runner import REFERENCE, Comparison, Outcome, Record
 from edgespec.decoding.stats import Stats
 
@@ -174,6 +175,21 @@ class Results:
         """The median speed-up."""
         ratio = self.figures(arm, category).ratio
         return None if ratio is None else ratio.median
+
+    def side(self, arm: str) -> Side:
+        """Whether its pairs with the yardstick agree on who is faster."""
+        records = [record for record in self._outcome.records if record.arm == arm]
+        return side([r for record in records if (r := self._to_yardstick(record))])
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every arm was measured in every category that was planned."""
+        planned = {prompt.category for prompt in self._outcome.plan.prompts}
+        return all(
+            self.figures(arm, category).speed is not None
+            for arm in self.arms
+            for category in planned
+        )
 
     def mean_ratio(self, arm: str) -> float | None:
         """Geometric mean of the categories' speed-ups; None where one of them is missing."""

@@ -8,14 +8,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from edgespec.bench import tables
+from edgespec.bench.agreement import PAYS, Side
+from edgespec.bench.arms import PLAIN_LOOP
 from edgespec.bench.figures import Results
 from edgespec.bench.runner import REFERENCE, Outcome, Record
 from edgespec.bench.surroundings import Surroundings
 from edgespec.bench.tables import Extra, Table
 from edgespec.models.shown import shown
 
+TOO_LITTLE = "Too little was measured to compare anything."
 FIRST_LINE = "# Benchmark by edgespec"
-_PAYS = 1.03  # a speed-up below is within the noise of a quiet machine
 _DEFINITIONS = (
     "Decode speed: tokens after the first round / seconds since the first round.",
     "Speed-up: decode speed / the yardstick's on the same turn of the same prompt in the same"
@@ -63,11 +65,11 @@ class Report:
             for record in self.outcome.records
             for fault in record.answer.faults
         )
-        return [shown(note) for note in (*notes, *self._busy(), *faults)]
+        return [shown(note) for note in (*notes, *self.busy(), *faults)]
 
     def verdict(self) -> str:
         """Which arm to prefer, in one line."""
-        line = verdict(self.results)
+        line = verdict(self.results, bool(self.busy()))
         return f"Partial: {line}" if self.outcome.cut else line
 
     def as_json(self) -> dict[str, Any]:
@@ -178,7 +180,8 @@ class Report:
     def _loads(self) -> list[Any]:
         return [load for load in self.outcome.loads if load.before is not None]
 
-    def _busy(self) -> list[str]:
+    def busy(self) -> list[str]:
+        """Why what was measured may not hold on a quiet machine."""
         cores, results = self.surroundings.usable_cores, self.results
         loads = [x for load in self._loads() for x in (load.before, load.after) if x is not None]
         why = []
@@ -189,48 +192,79 @@ class Report:
         return [f"The machine was busy: {' and '.join(why)}."] if why else []
 
 
-def verdict(results: Results) -> str:
-    """Which arm is the fastest over all categories, and where it is best and worst."""
-    best, plain = results.best(None), results.yardstick
-    if best is None or len(results.arms) < 2:
-        return "Too little was measured to compare anything."
-    mean = results.mean_ratio(best)
-    assert mean is not None
-    if best == plain or mean < _PAYS:
-        return f"No arm was clearly faster than {plain} over all categories."
-    line = f"{best} was the fastest: {mean:.2f} times {plain} over all categories"
+def verdict(results: Results, busy: bool = False) -> str:
+    """Which arm is clearly the fastest over all categories, and where it is best and worst."""
+    plain, known = results.yardstick, _means(results)
+    if not known:
+        return TOO_LITTLE
+    faster = {arm: mean for arm, mean in known.items() if _clearly_faster(results, arm, mean)}
+    if not faster:
+        arm = max(known, key=lambda arm: known[arm])
+        if known[arm] < PAYS or results.side(arm) is Side.SLOWER:
+            return f"No arm was clearly faster than {plain} over {_over(results)}."
+        return _unclear(arm, plain, busy or results.unsteady)
+    best = max(faster, key=lambda arm: faster[arm])
+    line = f"{best} was the fastest: {faster[best]:.2f} times {plain} over {_over(results)}"
     if span := _span(results, best):
         line += f", {span}"
-    auto = results.mean_ratio("auto") if "auto" in results.arms and best != "auto" else None
+    auto = known.get("auto") if best != "auto" else None
     return f"{line}; auto had {auto:.2f}." if auto is not None else f"{line}."
 
 
-def advice(results: Results, drafter: bool) -> str:
+def advice(results: Results, drafter: bool, busy: bool = False) -> str:
     """What to use on this machine with this pair, in one line."""
-    local = [arm for arm in results.arms if not arm.startswith("peer:")]
-    known = [(m, arm) for arm in local if (m := _median_ratio(results, arm)) is not None]
-    others = [pair for pair in known if pair[1] not in (results.yardstick, "plain-loop")]
-    if not others:
+    local = {
+        arm: mean
+        for arm, mean in _means(results).items()
+        if not arm.startswith("peer:") and arm != PLAIN_LOOP
+    }
+    if not local or not results.everywhere:
         return "Too little was measured to advise; give it more time without --quick."
-    ratio, best = max(others)
-    auto = next((m for m, arm in others if arm == "auto"), None)
-    if auto is not None and auto >= ratio / _PAYS:
-        ratio, best = auto, "auto"
-    if ratio < _PAYS:
-        what = "this drafter" if drafter else "guessing"
-        line = f"{what} does not pay: leave it off (--proposer none)"
-        if auto is not None and auto > 1 / _PAYS:
-            line += ", or keep auto, which costs nothing"
-        return f"On this machine, with this pair, {line}; {_each(results, best)}."
+    faster = {arm: mean for arm, mean in local.items() if _clearly_faster(results, arm, mean)}
+    if not faster:
+        best = max(local, key=lambda arm: local[arm])
+        if local[best] >= PAYS and results.side(best) is not Side.SLOWER:
+            line = _unclear(best, results.yardstick, busy or results.unsteady)
+            return f"No advice: {line[0].lower()}{line[1:]}"
+        return _leave_off(results, local, drafter)
+    best = max(faster, key=lambda arm: faster[arm])
+    if faster.get("auto", 0.0) >= faster[best] / PAYS:
+        best = "auto"
     how = "" if best == "auto" else f" ({_flags(best)})"
     thing = "this drafter" if drafter and not best.startswith("ngram") else "this target"
     return f"On this machine, use {best} with {thing}{how}: {_each(results, best)}."
 
 
-def _median_ratio(results: Results, arm: str) -> float | None:
-    """The mean over categories where all were measured, else the median of what was."""
-    mean, ratio = results.mean_ratio(arm), results.figures(arm).ratio
-    return mean if mean is not None else ratio.median if ratio is not None else None
+def _leave_off(results: Results, means: Mapping[str, float], drafter: bool) -> str:
+    what = "this drafter" if drafter else "guessing"
+    line = f"{what} does not pay: leave it off (--proposer none)"
+    if means.get("auto", 0.0) > 1 / PAYS:
+        line += ", or keep auto, which costs nothing"
+    best = max(means, key=lambda arm: means[arm])
+    return f"On this machine, with this pair, {line}; {_each(results, best)}."
+
+
+def _means(results: Results) -> dict[str, float]:
+    """Mean speed-ups of the arms that are compared, where there is one for each category."""
+    others = [arm for arm in results.arms if arm != results.yardstick]
+    return {arm: mean for arm in others if (mean := results.mean_ratio(arm)) is not None}
+
+
+def _clearly_faster(results: Results, arm: str, mean: float) -> bool:
+    return mean >= PAYS and results.side(arm) is Side.FASTER
+
+
+def _unclear(arm: str, plain: str, busy: bool) -> str:
+    if busy:
+        return "Too noisy to tell: the machine was busy; run this again when it is quiet."
+    return (
+        f"No clear difference between {arm} and {plain}: one pair of answers contradicts another;"
+        " more runs would tell."
+    )
+
+
+def _over(results: Results) -> str:
+    return "all categories" if results.everywhere else "the categories that were measured"
 
 
 def _flags(arm: str) -> str:

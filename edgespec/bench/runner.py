@@ -138,7 +138,7 @@ class Runner:
         prompt = self._plan.prompts[0]
         for arm in list(self._arms):
             self._helpers.progress(0, self._all, f"warming up {arm.name}")
-            self._answers(arm, prompt, _WARM_UP_TOKENS)
+            self._answers(arm, prompt, min(_WARM_UP_TOKENS, self._plan.tokens))
 
     def _one_run(self, run: int) -> None:
         before = self._helpers.load()

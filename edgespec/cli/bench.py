@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from edgespec.bench.arms import Setup
     from edgespec.bench.predicting import Predicted
     from edgespec.bench.prompts import Prompt
-    from edgespec.bench.quick import Quick
     from edgespec.bench.recorded import Recorded
     from edgespec.bench.report import Report
     from edgespec.bench.runner import Outcome, Plan
@@ -180,16 +179,15 @@ def _run(model: Model, setup: Setup, wanted: Wanted) -> tuple[Outcome, list[str]
     plan, notes = _plan(model, wanted)
     names = wanted.arms or usual_arms(model)
     if wanted.quick:
-        quick = _quick(model, plan.prompts)
-        names = quick.arms
-        plan = replace(plan, prompts=quick.prompts, tokens=min(quick.tokens, plan.tokens))
+        plan, names = _quick(model, plan)
     if plan.yardstick not in names and not plan.yardstick.startswith("peer:"):
         names = (plan.yardstick, *names)
     arms, left_out = open_arms(names, model, setup, wanted.peers)
     if plan.yardstick not in [arm.name for arm in arms]:
         raise BadInput(f"The yardstick '{plan.yardstick}' is not there to measure; name another.")
     greedy = not setup.options.overrides.get("temperature")
-    margins = Margins(model, setup.system, setup.options) if greedy else None
+    # a margin is a prompt read once more, for which two minutes have no room
+    margins = Margins(model, setup.system, setup.options) if greedy and not wanted.quick else None
     with HowFar() as how_far:
         helpers = Helpers(how_far, margins, load_average)
         return Runner(arms, plan, helpers).run(), [*notes, *left_out]
@@ -197,7 +195,6 @@ def _run(model: Model, setup: Setup, wanted: Wanted) -> tuple[Outcome, list[str]
 
 def _plan(model: Model, wanted: Wanted) -> tuple[Plan, list[str]]:
     """What fits the context, and a note on what does not."""
-    from edgespec.bench.quick import WITHIN_S
     from edgespec.bench.runner import Plan
 
     around_a_turn, notes, needs = 64, list[str](), list[int]()
@@ -216,14 +213,18 @@ def _plan(model: Model, wanted: Wanted) -> tuple[Plan, list[str]]:
             f"No prompt fits the context of {model.info.context} tokens; the shortest needs a"
             f" --context of about {min(needs)}, or lower --tokens."
         )
-    runs, within_s = (1, WITHIN_S) if wanted.quick else (wanted.runs, None)
-    return Plan(tuple(fitting), runs, wanted.tokens, wanted.yardstick, within_s), notes
+    return Plan(tuple(fitting), wanted.runs, wanted.tokens, wanted.yardstick), notes
 
 
-def _quick(model: Model, prompts: tuple[Prompt, ...]) -> Quick:
-    from edgespec.bench.quick import quick_plan
+def _quick(model: Model, plan: Plan) -> tuple[Plan, tuple[str, ...]]:
+    """What of the plan fits what is left of two minutes, and the arms."""
+    from edgespec.bench import quick
 
-    return quick_plan(model, prompts)
+    left_s = max(0.0, quick.WITHIN_S - quick.seconds_since_start())
+    chosen = quick.quick_plan(model, plan.prompts, left_s)
+    tokens = min(chosen.tokens, plan.tokens)
+    smaller = replace(plan, prompts=chosen.prompts, runs=1, tokens=tokens, within_s=left_s)
+    return smaller, chosen.arms
 
 
 def _answer_options(given: Given) -> AnswerOptions:
@@ -239,7 +240,7 @@ def _answer_options(given: Given) -> AnswerOptions:
 def _advice(model: Model, report: Report) -> str:
     from edgespec.bench.report import advice
 
-    return advice(report.results, drafter=model.info.draft is not None)
+    return advice(report.results, model.info.draft is not None, bool(report.busy()))
 
 
 def _show(report: Report, advice: str, *, as_json: bool) -> None:

@@ -30,6 +30,7 @@ def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
             monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setattr("edgespec.cli.doctor.gpus", tuple)
+    monkeypatch.setattr("edgespec.bench.quick.seconds_since_start", lambda: 0.0)
     monkeypatch.chdir(tmp_path)
 
 
@@ -110,7 +111,8 @@ def test_report_and_pictures_are_written(bench: Bench, tmp_path: Path) -> None:
 def test_quick_ends_with_what_to_use(bench: Bench) -> None:
     result = bench("--quick", "--tokens", "20")
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.splitlines()[-1].startswith("On this machine, ")
+    last = result.stdout.splitlines()[-1]
+    assert last.startswith(("On this machine, ", "No advice: ")), "tiny models are noisy"
 
 
 def test_quick_that_runs_out_of_time_tells_what_it_has(

@@ -92,6 +92,34 @@ def test_advice_against_a_drafter_that_does_not_pay() -> None:
     assert "this drafter does not pay: leave it off (--proposer none)" in line
 
 
+def test_pairs_that_contradict_each_other_give_no_winner_and_no_advice() -> None:
+    results = Results(_outcome({"none": (10.0, 10.0), "auto": (8.0, 16.0)}))
+    assert verdict(results).startswith("No clear difference between auto and none")
+    assert advice(results, drafter=True).startswith("No advice: no clear difference")
+    assert verdict(results, busy=True).startswith("Too noisy to tell: the machine was busy")
+    assert advice(results, True, busy=True).startswith("No advice: too noisy")
+
+
+def test_advice_is_withheld_until_every_arm_was_measured_everywhere() -> None:
+    for auto in ((20.0, None), (None, 20.0)):
+        results = Results(_outcome({"none": (10.0, 10.0), "auto": auto}))
+        assert advice(results, True).startswith("Too little was measured to advise")
+    half = Results(_outcome({"none": (10.0, None), "auto": (20.0, None)}))
+    assert advice(half, True).startswith("Too little was measured to advise")
+    assert "over the categories that were measured" in verdict(half)
+
+
+def test_a_command_with_backticks_stays_one_span_of_code() -> None:
+    where = replace(WHERE, command="edgespec bench `x` ``y")
+    text = replace(_report(_outcome({"none": (10.0, 10.0)})), surroundings=where).markdown()
+    assert "\n``` edgespec bench `x` ``y ```\n" in text
+
+
+def test_json_holds_the_text_and_the_gaps_of_every_answer() -> None:
+    (answer, _) = _report(_outcome({"none": (10.0, 10.0)})).as_json()["answers"]
+    assert (answer["text"], answer["gaps_s"]) == ("text", [0.1, 0.1])
+
+
 def test_advice_on_nothing_is_none() -> None:
     assert "Too little was measured" in advice(Results(_outcome({"none": (10.0, 10.0)})), False)
 

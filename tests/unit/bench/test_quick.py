@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import psutil
 import pytest
 
 from edgespec.bench.prompts import Prompt
-from edgespec.bench.quick import best_fixed, quick_plan
+from edgespec.bench.quick import best_fixed, quick_plan, seconds_since_start
 from edgespec.planning.cost import CostCurve
 
 PROMPTS = [
@@ -52,31 +53,50 @@ def _model(plain_s: float, guess_s: float | None, wide: float = 1.2) -> Any:
 
 
 def test_one_short_prompt_of_each_kind_comes_first() -> None:
-    plan = quick_plan(_model(0.2, 0.02), PROMPTS)
+    plan = quick_plan(_model(0.2, 0.02), PROMPTS, 100.0)
     assert [prompt.id for prompt in plan.prompts] == ["code-0", "edit-0", "chat-0"]
 
 
 def test_a_fast_machine_gets_more_prompts_and_never_more_than_fit() -> None:
-    slow, fast = (quick_plan(_model(s, s / 10), PROMPTS) for s in (0.2, 0.02))
+    slow, fast = (quick_plan(_model(s, s / 10), PROMPTS, 100.0) for s in (0.2, 0.02))
     assert len(slow.prompts) < len(fast.prompts) <= 9
     assert slow.tokens < fast.tokens
 
 
 @pytest.mark.parametrize("plain_s", [0.001, 0.02, 0.1, 0.25])
 def test_what_is_planned_fits_the_time(plain_s: float) -> None:
-    plan = quick_plan(_model(plain_s, plain_s / 10), PROMPTS)
+    plan = quick_plan(_model(plain_s, plain_s / 10), PROMPTS, 100.0)
     decoding_s = len(plan.arms) * len(plan.prompts) * plan.tokens * plain_s
     assert decoding_s < 100.0
 
 
-def test_a_machine_too_slow_for_all_still_gets_a_plan() -> None:
-    plan = quick_plan(_model(5.0, 0.5), PROMPTS)
-    assert len(plan.prompts) == 3
-    assert plan.tokens == 16
+def test_a_slow_machine_gets_shorter_answers_before_fewer_categories() -> None:
+    slow = quick_plan(_model(0.35, 0.035), PROMPTS, 100.0)
+    slower = quick_plan(_model(1.0, 0.1), PROMPTS, 100.0)
+    assert {p.category for p in slow.prompts} == {"code", "edit", "chat"}
+    assert slow.tokens < 16
+    assert (len(slower.prompts), slower.tokens) == (1, 8)
+
+
+def test_turns_of_a_conversation_are_counted_as_answers() -> None:
+    talk = Prompt("t", "chat", ("word",) * 4)
+    once = quick_plan(_model(0.2, None), [Prompt("o", "chat", ("word",))], 50.0)
+    assert quick_plan(_model(0.2, None), [talk], 50.0).tokens * 3 < once.tokens
+
+
+def test_less_time_is_planned_with_less() -> None:
+    long, short = (quick_plan(_model(0.1, 0.01), PROMPTS, s) for s in (100.0, 40.0))
+    assert short.tokens * len(short.prompts) < long.tokens * len(long.prompts)
+
+
+def test_the_clock_runs_since_the_process_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    began = psutil.Process().create_time()
+    monkeypatch.setattr("edgespec.bench.quick.time", lambda: began + 12.5)
+    assert seconds_since_start() == pytest.approx(12.5)
 
 
 def test_prompts_of_other_kinds_are_taken_where_there_are_no_usual_ones() -> None:
-    plan = quick_plan(_model(0.1, None), [Prompt("x", "other", ("word",))])
+    plan = quick_plan(_model(0.1, None), [Prompt("x", "other", ("word",))], 100.0)
     assert [prompt.id for prompt in plan.prompts] == ["x"]
 
 
