@@ -90,7 +90,7 @@ def _text(path: Path) -> str:
 def _parsed(text: str) -> dict[str, Any] | None:
     """The conversations in a text, not checked, by where they stand; None where it holds none.
 
-    Raises: ValueError or RecursionError for what begins as one JSON value over several lines and is none.
+    Raises: ValueError or RecursionError for what begins as one JSON value and is none.
     """
     whole = _json(text)
     if isinstance(whole, dict):

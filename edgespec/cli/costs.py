@@ -9,12 +9,17 @@ from edgespec.cli.output import Progress, one_line
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """T(n) of a pair. seconds: by rows of a pass. guess_s: of one guess of the draft model."""
+    """T(n) of a pair.
+
+    seconds: by rows of a pass. guess_s: of one guess of the draft model. doubt: why they are not
+    to be trusted, if so.
+    """
 
     pair: str
     exactness: str
     seconds: dict[int, float]
     guess_s: float | None
+    doubt: str
     verdict: tuple[str, ...]
 
 
@@ -25,17 +30,20 @@ def measured_costs(pair: str | None, context: int | None) -> Costs:
     """
     from edgespec.api import load
     from edgespec.cli.usual import usual_pair
-    from edgespec.planning.verdict import verdict
+    from edgespec.planning.verdict import at_length, doubt, verdict
 
     report = Progress(verbose=True)
     with load(pair or usual_pair(), context=context, report=report) as model:
         loaded = model.loaded
         guess_s = None if loaded.drafter is None else loaded.drafter.guess_s
         cost = loaded.target.cost
+        doubted = doubt(cost, at_rest=loaded.target.measurement.at_rest)
+        lines = [doubted, *verdict(cost, guess_s), at_length(cost, model.info.context)]
         return Costs(
             one_line(model.info.pair),
             one_line(model.info.exactness),
             cost.measured(),
             guess_s,
-            tuple(verdict(cost, guess_s)),
+            doubted,
+            tuple(filter(None, lines)),
         )

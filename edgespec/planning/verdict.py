@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 
 from edgespec.planning.cost import CostCurve
 
 _LONGEST = 15
 _USUAL = 0.85  # how often a draft model of the same family is right on text that suits it
 _STEPS = 7  # of halving, to a hundredth
+_PAIR, _CHEAPEST_PAIR = 2, 0.95  # plain passes that two rows cost at least
+_WIDE = 8
 
 
 def worth(cost: CostCurve, chance: float, guess_s: float = 0.0) -> tuple[float, int]:
@@ -35,6 +38,37 @@ def pays_from(cost: CostCurve, guess_s: float = 0.0) -> float | None:
     return high
 
 
+def doubt(cost: CostCurve, *, at_rest: bool) -> str:
+    """Why these costs are not to be trusted, in a line; empty where nothing speaks against them.
+
+    at_rest: whether nothing else ran while they were measured.
+    """
+    if not at_rest:
+        return (
+            "not to be trusted: other programs kept this machine busy while passes were measured;"
+            " run this again when it is idle"
+        )
+    if cost.relative(_PAIR) < _CHEAPEST_PAIR:
+        return (
+            f"not to be trusted: a pass over {_PAIR} tokens was measured as cheaper than a plain"
+            " one, so something disturbed it"
+        )
+    return ""
+
+
+def at_length(cost: CostCurve, context: int) -> str:
+    """What passes cost when the text fills the context, in a line; empty where length is free."""
+    filled = copy(cost)
+    filled.at(context)
+    plain_s, wide_s = filled.seconds(1), filled.seconds(_WIDE)
+    if (plain_s, wide_s) == (cost.seconds(1), cost.seconds(_WIDE)):
+        return ""
+    return (
+        f"with {context} tokens of text a plain pass takes {plain_s * 1e3:.1f} ms and one over"
+        f" {_WIDE} tokens {wide_s * 1e3:.1f} ms"
+    )
+
+
 def verdict(cost: CostCurve, guess_s: float | None = None) -> Iterable[str]:
     """Lines for people. guess_s: seconds of a draft model's guess; None without one."""
     plain_s = cost.seconds(1)
@@ -57,5 +91,5 @@ def _judged(what: str, cost: CostCurve, guess_s: float) -> str:
     if share is None:
         return f"{what}: can never pay here"
     _, n = worth(cost, min(1.0, share + 0.01), guess_s)
-    some = "one guess" if n == 1 else f"{n} guesses"
-    return f"{what}: {some} a pass pay from {share:.0%} right"
+    some = "one guess a pass pays" if n == 1 else f"{n} guesses a pass pay"
+    return f"{what}: {some} from {share:.0%} right"

@@ -7,6 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 from tiny_models import TinyModels
 
@@ -32,3 +33,14 @@ def test_measuring_tells_the_curve_and_what_pays(tiny_models: TinyModels, tmp_pa
     costs = json.loads(_doctor(str(tmp_path), "--measure", "--json").stdout)["costs"]
     assert set(costs["seconds"]) == {"1", "2", "4", "8", "16"}
     assert costs["guess_s"] > 0
+
+
+def test_a_busy_machine_is_told_before_anything_else(
+    tiny_models: TinyModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("llama_cpp")
+    monkeypatch.setenv("EDGESPEC_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("edgespec.loading.busy", lambda: True)
+    data = json.loads(_doctor(str(tiny_models(layers=2)), "--measure", "--json").stdout)["costs"]
+    assert data["doubt"].startswith("not to be trusted: other programs")
+    assert data["verdict"][0] == data["doubt"]
