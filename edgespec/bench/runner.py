@@ -83,6 +83,10 @@ class Outcome:
     cut: str = ""
     interrupted: bool = False
 
+    def beside_yardstick(self) -> bool:
+        """Whether anything but the yardstick was measured."""
+        return any(record.arm != self.plan.yardstick for record in self.records)
+
 
 class Scorer(Protocol):
     """Tells how sure the target is at one place of an answer."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgespec.cli.bench_places import write_report
-from edgespec.cli.bench_wanted import USUAL_PER_CATEGORY, Wanted
+from edgespec.cli.bench_stopping import stopped_like_ctrl_c
+from edgespec.cli.bench_wanted import USUAL_PER_CATEGORY, Wanted, without_passwords
 from edgespec.cli.bench_wanted import wanted as as_wanted
+from edgespec.cli.leaving import take_no_more_interrupts
 from edgespec.cli.machine import this_machine
 from edgespec.cli.opening import tell_about_gpu
 from edgespec.cli.options import Given, shared_flags
 from edgespec.cli.output import Progress, note, say, write, write_json
 from edgespec.cli.values import Whole
-from edgespec.errors import BadInput, Cancelled
+from edgespec.errors import BadInput, Cancelled, EdgespecError
 from edgespec.models.shown import shown
 
 if TYPE_CHECKING:
@@ -87,10 +88,15 @@ def bench(given: Given, pair: str | None, **options: Any) -> None:
     Answers are greedy unless --temperature says otherwise. Arms: plain-loop (the library's own
     loop), none, auto, and a proposer with or without a length: ngram:8, draft:4.
     """
-    from edgespec.api import Speculation, load
-
     given.which(pair)  # a model that cannot be chosen is told before files are read
     wanted = as_wanted(given, options)
+    with stopped_like_ctrl_c():
+        _bench(given, pair, wanted, as_json=options["as_json"])
+
+
+def _bench(given: Given, pair: str | None, wanted: Wanted, *, as_json: bool) -> None:
+    from edgespec.api import Speculation, load
+
     name, target, draft = given.which(pair)
     with load(
         name,
@@ -105,13 +111,13 @@ def bench(given: Given, pair: str | None, **options: Any) -> None:
         tell_about_gpu(given)
         predicted = None
         if wanted.explore:
-            predicted = _predicted(model, given, wanted, told=not options["as_json"])
+            predicted = _predicted(model, given, wanted, told=not as_json)
             wanted = replace(wanted, arms=predicted.arms)
         report = _measured(model, given, wanted)
         if predicted is not None:
             report = replace(report, extra=predicted.extra)
         advice = _advice(model, report) if wanted.quick else ""
-    _show(report, advice, as_json=options["as_json"])
+    _show(report, advice, as_json=as_json)
     if wanted.report is not None:
         write_report(wanted.report, report.markdown())
     if wanted.plot is not None:
@@ -121,6 +127,8 @@ def bench(given: Given, pair: str | None, **options: Any) -> None:
             say(f"wrote {shown(path)}")
     if report.outcome.interrupted:
         raise Cancelled("stopped; what was measured until then is above")
+    if wanted.peers and not report.outcome.beside_yardstick():
+        raise EdgespecError("No peer could be measured, and nothing else was asked for.")
 
 
 def _measured(model: Model, given: Given, wanted: Wanted) -> Report:
@@ -138,10 +146,12 @@ def _measured(model: Model, given: Given, wanted: Wanted) -> Report:
         model,
         host,
         given.values["threads"],
-        shlex.join(["edgespec", *sys.argv[1:]]),
+        without_passwords(["edgespec", *sys.argv[1:]]),
         # a hash that would have to be made now has no place in two minutes
         hashes=around.remembered_sha256 if wanted.quick else around.sha256,
     )
+    if given.values["rule"] == "rejection" and given.values["temperature"]:
+        here = replace(here, exactness=around.SAME_DISTRIBUTION)
     load = given.load_options()
     session = SessionOptions(model.info.context, load.threads, load.kv_type, load.flash_attention)
     setup = Setup(_answer_options(given), session, given.system, given.values["rule"])
@@ -190,7 +200,10 @@ def _run(model: Model, setup: Setup, wanted: Wanted) -> tuple[Outcome, list[str]
     margins = Margins(model, setup.system, setup.options) if greedy and not wanted.quick else None
     with HowFar() as how_far:
         helpers = Helpers(how_far, margins, load_average)
-        return Runner(arms, plan, helpers).run(), [*notes, *left_out]
+        outcome = Runner(arms, plan, helpers).run()
+        if outcome.interrupted:
+            take_no_more_interrupts()  # until what was measured is told
+    return outcome, [*notes, *left_out]
 
 
 def _plan(model: Model, wanted: Wanted) -> tuple[Plan, list[str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,8 @@ _NOT_HERE = {  # shared flags that arms and tokens take the place of
     "always_draft": "--arms",
     "max_tokens": "--tokens",
 }
+# the name and password of an address, which may stand behind a flag and need no scheme
+_SIGNED_IN = re.compile(r"(?P<before>^(?:--peer=)?|://)[^/?#\s@]*(?::[^/?#\s@]*)?@(?=\S)")
 _NEVER_EMPTY = ("arms", "yardstick", "categories", "prompts", "report", "plot")
 
 
@@ -58,6 +62,11 @@ def wanted(given: Given, options: Mapping[str, Any]) -> Wanted:
         plot=plot_place(options["plot"]),
         peers=_peers(options["peers"]),
     )
+
+
+def without_passwords(words: Sequence[str]) -> str:
+    """A command line for a report: who signs in where is nobody else's business."""
+    return shlex.join([_SIGNED_IN.sub(r"\g<before>", word) for word in words])
 
 
 def _check_flags(given: Given, options: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +12,13 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
-from fake_peer import llama_server, serving
+from fake_peer import Canned, llama_server, serving
 from tiny_models import TinyModels
 
 from edgespec.bench import runner
 from edgespec.bench.report import FIRST_LINE
 from edgespec.cli.bench_places import plot_place, report_place
+from edgespec.cli.bench_wanted import without_passwords
 from edgespec.cli.root import edgespec
 
 Bench = Callable[..., Result]
@@ -127,15 +129,20 @@ def test_quick_that_runs_out_of_time_tells_what_it_has(
     assert told["advice"].startswith("Too little was measured")
 
 
-def test_ctrl_c_prints_what_was_measured_and_exits_130(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_stop_prints_what_was_measured_and_exits_130(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    if not hasattr(signal, name):
+        pytest.skip(f"no {name} here")
+    calmed: list[bool] = []
+    monkeypatch.setattr("edgespec.cli.bench.take_no_more_interrupts", lambda: calmed.append(True))
     asked = iter(range(99))
     real = runner.Runner._answers
 
     def pressed(*arguments: object) -> object:
         if next(asked) == 5:  # two warm-ups and three answers
-            raise KeyboardInterrupt
+            signal.raise_signal(getattr(signal, name))
         return real(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(runner.Runner, "_answers", pressed)
@@ -143,6 +150,8 @@ def test_ctrl_c_prints_what_was_measured_and_exits_130(
     assert result.exit_code == 130
     told = json.loads(result.stdout)
     assert told["partial"] == "stopped by Ctrl+C"
+    assert calmed == [True], "a second Ctrl+C is ignored while this is told"
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert len(told["answers"]) == 4, "one prompt of one turn by both arms, one of two by one"
 
 
@@ -285,3 +294,37 @@ def test_one_program_cannot_take_part_twice(bench: Bench, again: str) -> None:
     assert (result.exit_code, result.stdout) == (2, "")
     assert "--peer names llama-server@127.0.0.1:" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_peer_that_failed_and_was_all_that_was_asked_is_an_error(bench: Bench) -> None:
+    with serving(llama_server(Canned(b"", 500))) as fake:
+        alone = bench(*QUICKLY, "--arms", "none", "--peer", fake.url)
+        beside = bench(*QUICKLY, "--arms", "none,ngram:2", "--peer", fake.url)
+    assert alone.exit_code == 1
+    assert "No peer could be measured" in alone.stderr.splitlines()[-1]
+    assert beside.exit_code == 0
+    assert "takes no further part" in beside.stderr
+
+
+@pytest.mark.parametrize(("rule", "same"), [("rejection", False), ("coupled", True)])
+def test_exactness_is_that_of_the_rule_and_the_sampler(bench: Bench, rule: str, same: bool) -> None:
+    asked = ("--arms", "none", "--json", "--rule", rule, "--temperature", "0.7")
+    told = json.loads(bench(*QUICKLY, *asked).stdout)["surroundings"]["exactness"]
+    assert ("same distribution, not the same text" in told) is not same
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--peer", "http://me:secret@host:1/v1"],
+        ["--peer=http://me:secret@host:1/v1"],
+        ["--peer", "me:secret@host:1/v1"],
+        ["--peer=me:secret@host:1/v1"],
+        ["--peer", "http://secret@host:1/v1"],
+    ],
+)
+def test_a_command_line_is_told_without_passwords(words: list[str]) -> None:
+    told = without_passwords(["edgespec", "bench", *words])
+    assert "secret" not in told
+    assert told.endswith("host:1/v1")
+    assert "--peer" in told
