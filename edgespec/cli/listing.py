@@ -16,6 +16,7 @@ from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.output import note, one_line, write, write_json
 from edgespec.cli.table import aligned, flowing
 from edgespec.models.shown import shown
+from edgespec.models.sizes import size_text
 
 if TYPE_CHECKING:
     from edgespec.models.found import FoundModel
@@ -82,23 +83,18 @@ def one_line_each(stock: Stock) -> Iterator[str]:
 
 
 def _row(pair: InstalledPair) -> tuple[str, ...]:
-    from edgespec.models.pairs import size_text
-
     state = "" if pair.complete else f"incomplete: 'edgespec pull {pair.name}' completes it"
     return pair.name, size_text(pair.size), _ago(pair.name), state
 
 
 def _interrupted_row(fetch: InterruptedFetch) -> tuple[str, ...]:
-    from edgespec.models.pairs import size_text
-
-    of = "" if fetch.total is None else f" of {fetch.total / 1e6:.0f}"
-    state = f"interrupted, {fetch.done / 1e6:.0f}{of} MB: 'edgespec rm {fetch.repo}' deletes it"
-    return fetch.repo, size_text(fetch.done), "never", state
+    size = size_text(fetch.done)
+    of = "" if fetch.total is None else f" of {size_text(fetch.total)}"
+    state = f"interrupted, {size}{of}: 'edgespec rm {fetch.repo}' deletes it"
+    return fetch.repo, size, "never", state
 
 
 def _found_row(model: FoundModel) -> tuple[str, ...]:
-    from edgespec.models.pairs import size_text
-
     about = f"unusable: {model.fault}" if model.fault else model.about or "MLX"
     return f"  {shown(model.name)}", size_text(model.size), about
 

@@ -12,6 +12,7 @@ from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.output import note, write, write_json
 from edgespec.cli.recommend import Recommendation, Room, recommend, room_here
 from edgespec.cli.table import aligned, flowing
+from edgespec.models.sizes import size_text
 
 if TYPE_CHECKING:
     from edgespec.models.catalogue import Build, Entry, Source
@@ -72,8 +73,6 @@ def one_line_each(shelf: Shelf) -> Iterator[str]:
 
 
 def _row(entry: Entry, shelf: Shelf) -> tuple[str, ...]:
-    from edgespec.models.pairs import size_text
-
     build = entry.build(*shelf.room.formats)
     mark = "*" if entry.name == shelf.recommended_name else " "
     mark += "+" if entry.name in shelf.installed else " "

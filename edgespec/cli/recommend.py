@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from edgespec.errors import BackendMissing, EdgespecError
+from edgespec.models.sizes import size_text
 
 if TYPE_CHECKING:
     from edgespec.models.catalogue import Build, Entry, Format
@@ -31,7 +32,7 @@ class Room:
     @property
     def text(self) -> str:
         kind = "GPU memory" if self.gpu else "main memory, without a GPU"
-        return f"{self.free_bytes / 1e9:.1f} GB free of {kind}"
+        return f"{size_text(self.free_bytes)} free of {kind}"
 
     def fits(self, build: Build) -> bool | None:
         """Whether a build leaves room to work in; None where its size is unknown."""
@@ -51,8 +52,6 @@ class Recommendation:
     @property
     def line(self) -> str:
         """The line to type, and what it costs."""
-        from edgespec.models.pairs import size_text
-
         return f"edgespec pull {self.entry.name} ({size_text(self.build.bytes)})"
 
 

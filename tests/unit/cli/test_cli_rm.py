@@ -41,7 +41,7 @@ def test_a_pair_goes_with_its_files_and_its_record(cli: Cli, cache: Path) -> Non
     record(pulled("one", snapshot / "t.gguf", snapshot / "d.gguf"))
     result = cli("rm", "one", "--yes")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == "Deleted the pair one; 0 MB freed.\n"
+    assert result.stdout == "Deleted the pair one; 2 kB freed.\n"
     assert find_installed("one") is None
     assert not (cache / "models--org--M").exists()
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from model_folders import gguf, hub_repo, installed_pair, ollama_model
 
-from edgespec.errors import NotFound
+from edgespec.errors import BadInput, NotFound
 from edgespec.models import found, pairs
 from edgespec.models.installed import record, used_names
-from edgespec.models.pairs import resolve, size_text
+from edgespec.models.pairs import resolve
+from edgespec.models.sizes import size_text
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="makes symbolic links")
 
@@ -166,3 +167,15 @@ def test_sizes_are_told_as_the_hub_tells_them() -> None:
         "5.6 GB",
     ]
     assert pairs.DEMO == "demo"
+
+
+@pytest.mark.parametrize("name", ["some-name", "org/M:Q4_0"])
+def test_a_name_cannot_be_looked_up_while_the_hubs_address_is_none(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://[::1")
+    with pytest.raises(BadInput, match="no hub's address"):
+        resolve(name, None, None)
+    if "/" in name:
+        with pytest.raises(BadInput, match="no hub's address"):
+            resolve(None, name, None)
