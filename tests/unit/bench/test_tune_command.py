@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from edgespec.bench.recorded import NO_GUESS
 from edgespec.bench.recording import Drafter, from_conversations, record
 from edgespec.bench.replay import FixedArm, replay
 from edgespec.cli.root import edgespec
+from edgespec.decoding.events import Event, Round
 from edgespec.errors import BackendFailed, EdgespecError
 from edgespec.loading import open_pair
 from edgespec.models.choices import Choice, chosen_for, remember
@@ -259,6 +260,35 @@ def test_a_load_that_says_how_to_guess_is_not_told_otherwise(
         with opened(**said) as model:
             assert model.info.draft is None
             assert model.speculation == Speculation()
+
+
+@pytest.mark.parametrize("command", [["chat", "--plain"], ["run", "-"]], ids=" ".join)
+def test_the_drafter_that_was_chosen_guesses_in_every_command_that_answers(
+    target: Path, draft: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    drafted: list[int] = []
+
+    def watched(*given: Any, **settings: Any) -> Model:
+        model = load(*given, **settings)
+        stream = model._events
+
+        def events(answer: Any) -> Iterator[Event]:
+            assert model.info.draft == draft.name
+            for event in stream(answer):
+                if isinstance(event, Round):
+                    drafted.extend(1 for guess in event.guesses if guess.source == "draft")
+                yield event
+
+        monkeypatch.setattr(model, "_events", events)
+        return model
+
+    monkeypatch.setattr("edgespec.api.load", watched)
+    remember(target, chosen(draft, "draft", 4))
+    shared = ["--target", str(target), "--threads", "1", "--context", "256", "--max-tokens", "20"]
+    result = CliRunner().invoke(edgespec, [*command, *shared], input="Tell me.\n")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout
+    assert drafted
 
 
 def test_a_draft_model_that_vanished_is_a_note_and_no_error(
