@@ -5,6 +5,7 @@ uv run python benchmarks/ngram_history.py
 
 from __future__ import annotations
 
+import argparse
 from statistics import median
 from time import perf_counter
 
@@ -16,6 +17,9 @@ ROUNDS = 500
 
 
 def main() -> None:
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     rng = np.random.default_rng(0)
     print(f"{'tokens':>8} {'index s':>8} {'append µs':>10} {'ask µs':>8} {'worst µs':>9}")
     for size in (1_000, 10_000, 100_000, 128_000):

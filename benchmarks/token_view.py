@@ -8,6 +8,7 @@ of JSON. `lag` is how much later than asked a sleep of 20 ms ends.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import itertools
 import json
@@ -154,7 +155,11 @@ async def measure(app: ChatApp, model: ScriptedModel) -> dict[str, object]:
 
 
 def main() -> None:
-    kind = sys.argv[1] if len(sys.argv) > 1 else "prose"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("kind", nargs="?", choices=("prose", "fence"), default="prose")
+    kind = parser.parse_args().kind
     tokens = {"prose": prose, "fence": fence}[kind]()
     model = ScriptedModel(list(itertools.islice(tokens, TOKENS)))
     setup = ChatSetup(lambda report: model, "", None, "benchmark")  # type: ignore[arg-type,return-value]

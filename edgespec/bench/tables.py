@@ -25,6 +25,24 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     best: frozenset[tuple[int, int]] = frozenset()
 
+    def turned(self) -> Table:
+        """The same with rows and columns exchanged; a best cell stays one."""
+        columns = tuple(zip(self.head, *self.rows, strict=True))
+        best = frozenset((column - 1, row + 1) for row, column in self.best)
+        return Table(self.title, columns[0], columns[1:], best)
+
+    def split(self) -> list[Table]:
+        """One table of two columns for each row."""
+        return [
+            Table(
+                f"{self.title}: {name}",
+                (self.head[0], name),
+                tuple(zip(self.head[1:], cells, strict=True)),
+                frozenset((column - 1, 1) for at, column in self.best if at == row),
+            )
+            for row, (name, *cells) in enumerate(self.rows)
+        ]
+
 
 def speedups(results: Results, extra: Extra) -> Table:
     """Categories down, arms across; the yardstick's own speed first."""

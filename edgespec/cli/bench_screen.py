@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 from types import TracebackType
 from typing import Self
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
@@ -62,14 +64,34 @@ def drawn(tables: list[Table]) -> str:
     console = Console(
         file=page,
         force_terminal=terminal,
-        width=None if terminal else _WIDTH_OF_A_FILE,
+        width=shutil.get_terminal_size().columns if terminal else _WIDTH_OF_A_FILE,
         highlight=False,
     )
     for table in tables:
-        if table.rows:
-            console.print(_rich(table))
+        for part in fitting(table, console.width) if table.rows else ():
+            console.print(_rich(part))
             console.print()
     return page.getvalue()
+
+
+def fitting(table: Table, width: int) -> list[Table]:
+    """The same in tables whose cells need no second line: turned, or one for each row."""
+    for candidate in (table, table.turned()):
+        if _width(candidate) <= width:
+            return [candidate]
+    return table.split()
+
+
+def _width(table: Table) -> int:
+    """Of the whole table, with its lines and the marks behind the best cells."""
+    rows = (table.head, *table.rows)
+    longest = [max(cell_len(one_line(cell)) for cell in cells) for cells in zip(*rows, strict=True)]
+    for _, column in table.best:
+        longest[column] = max(
+            longest[column],
+            *(cell_len(one_line(table.rows[r][c])) + 2 for r, c in table.best if c == column),
+        )
+    return sum(longest) + 3 * len(longest) + 1
 
 
 def _rich(table: Table) -> RichTable:
