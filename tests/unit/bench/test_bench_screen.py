@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rich.text import Text
 
 from edgespec.bench.tables import Table
 from edgespec.cli import bench_screen
@@ -31,7 +32,7 @@ def _lines(monkeypatch: pytest.MonkeyPatch, width: int) -> list[str]:
     monkeypatch.setattr(bench_screen.sys, "stdout", Terminal())
     text = bench_screen.drawn([TABLE])
     monkeypatch.undo()
-    return text.splitlines()
+    return Text.from_ansi(text).plain.splitlines()
 
 
 @pytest.mark.parametrize("width", [160, 80, 40])
