@@ -192,6 +192,8 @@ def _from_json(data: Mapping[str, Any]) -> Choice:
             raise ValueError(f"{name} is no time")
     if draft is None and data["proposer"] == "draft":
         raise ValueError("it names no draft model to guess with")
+    if draft is not None and data["proposer"] in ("none", "ngram"):
+        raise ValueError("it names a draft model that is not to guess")
     if draft is not None and (b"\0" in os.fsencode(draft) or not os.path.isabs(draft)):
         raise ValueError("its draft model is no file's whole path")
     datetime.fromisoformat(data["chosen_at"])

@@ -94,6 +94,8 @@ def test_the_file_is_the_users_alone(target: Path, data_of_the_test: Path) -> No
         {"draft": ""},
         {"draft": "small.gguf"},
         {"draft": None, "proposer": "draft"},
+        {"draft": "/a.gguf", "proposer": "ngram"},
+        {"draft": "/a.gguf", "proposer": "none"},
     ],
     ids=str,
 )
