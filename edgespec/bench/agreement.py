@@ -8,7 +8,7 @@ from math import log, sqrt
 from statistics import fmean, median, stdev
 
 PAYS = 1.03  # a speed-up below is within the noise of a quiet machine
-_MUCH = 1.10  # half of the pairs above this carry the others, where none of them speaks against it
+MUCH = 1.10  # half of the pairs above this carry the others, where none of them speaks against it
 _ERRORS = 2.5  # standard errors of the mean that no chance explains
 _FEWEST_PAIRS = 6  # fewer tell no standard error
 
@@ -32,7 +32,7 @@ def _agree(ratios: Sequence[float]) -> bool:
     if not ratios:
         return False
     lowest = min(ratios)
-    if lowest >= PAYS or (median(ratios) >= _MUCH and lowest >= 1 / PAYS):
+    if lowest >= PAYS or (median(ratios) >= MUCH and lowest >= 1 / PAYS):
         return True
     if len(ratios) < _FEWEST_PAIRS:
         return False

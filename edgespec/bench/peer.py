@@ -79,7 +79,6 @@ class Peer:
         # no connection is kept, so there is none to close; and no proxy stands in between
         self._client = httpx2.Client(
             base_url=address,
-            timeout=httpx2.Timeout(timeout_s, connect=_CONNECT_S),
             limits=httpx2.Limits(max_keepalive_connections=0),
             headers={"Accept-Encoding": "identity"},
             trust_env=False,
@@ -169,8 +168,10 @@ class Peer:
     def _asked(
         self, method: str, path: str, body: dict[str, object] | None = None
     ) -> Iterator[httpx2.Response]:
+        patience_s = min(self._timeout_s, _RECOGNISE_S) if method == "GET" else self._timeout_s
+        timeout = httpx2.Timeout(patience_s, connect=_CONNECT_S)
         try:
-            with self._client.stream(method, path, json=body) as response:
+            with self._client.stream(method, path, json=body, timeout=timeout) as response:
                 kept = _MOST_BYTES if method == "GET" or response.is_error else _MOST_STREAMED_BYTES
                 within_s = min(self._whole_s, _RECOGNISE_S) if method == "GET" else self._whole_s
                 bounded = _Bounded(response.stream, kept, perf_counter() + within_s)
@@ -185,7 +186,7 @@ class Peer:
             ) from error
         except httpx2.TimeoutException as error:
             raise NetworkError(
-                f"{self._where} was silent for {self._timeout_s:g} s; look at its log and run this"
+                f"{self._where} was silent for {patience_s:g} s; look at its log and run this"
                 " again."
             ) from error
         except httpx2.SSEError as error:

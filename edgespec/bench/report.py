@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from edgespec.bench import tables
-from edgespec.bench.agreement import PAYS, Side
+from edgespec.bench.agreement import MUCH, PAYS, Side
 from edgespec.bench.arms import PLAIN_LOOP
 from edgespec.bench.figures import Results
 from edgespec.bench.runner import REFERENCE, Outcome, Record
@@ -223,7 +223,7 @@ def advice(results: Results, drafter: bool, busy: bool = False) -> str:
     faster = {arm: mean for arm, mean in local.items() if _clearly_faster(results, arm, mean)}
     if not faster:
         best = max(local, key=lambda arm: local[arm])
-        if local[best] >= PAYS and results.side(best) is not Side.SLOWER:
+        if results.side(best) is Side.UNCLEAR and _pays_somewhere(results, best):
             line = _unclear(best, results.yardstick, busy or results.unsteady)
             return f"No advice: {line[0].lower()}{line[1:]}"
         return _leave_off(results, local, drafter)
@@ -252,6 +252,12 @@ def _means(results: Results) -> dict[str, float]:
 
 def _clearly_faster(results: Results, arm: str, mean: float) -> bool:
     return mean >= PAYS and results.side(arm) is Side.FASTER
+
+
+def _pays_somewhere(results: Results, arm: str) -> bool:
+    """Whether some pair speaks for an arm that others speak against."""
+    ratio = results.figures(arm).ratio
+    return ratio is not None and ratio.high >= MUCH
 
 
 def _unclear(arm: str, plain: str, busy: bool) -> str:

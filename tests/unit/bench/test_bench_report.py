@@ -100,6 +100,13 @@ def test_pairs_that_contradict_each_other_give_no_winner_and_no_advice() -> None
     assert advice(results, True, busy=True).startswith("No advice: too noisy")
 
 
+def test_a_drafter_that_some_pairs_speak_for_is_not_advised_against() -> None:
+    torn = Results(_outcome({"none": (10.0, 10.0), "auto": (6.0, 14.0)}))
+    assert advice(torn, True).startswith("No advice: no clear difference")
+    same = Results(_outcome({"none": (10.0, 10.0), "auto": (9.8, 10.2)}))
+    assert "does not pay" in advice(same, True)
+
+
 def test_advice_is_withheld_until_every_arm_was_measured_everywhere() -> None:
     for auto in ((20.0, None), (None, 20.0)):
         results = Results(_outcome({"none": (10.0, 10.0), "auto": auto}))

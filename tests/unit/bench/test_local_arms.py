@@ -24,7 +24,7 @@ from edgespec.bench.arms import (
 from edgespec.bench.conversing import Margins
 from edgespec.bench.prompts import Prompt
 from edgespec.decoding.sampling import Sampling
-from edgespec.errors import BadInput
+from edgespec.errors import BadInput, EdgespecError
 from edgespec.options import AnswerOptions
 from edgespec.text.template import Message
 
@@ -180,6 +180,16 @@ def test_a_peer_is_asked_turn_by_turn_with_all_that_was_said() -> None:
     assert answers[0].stats is None
 
 
+@pytest.mark.parametrize("error", [OverflowError("too large"), ValueError("no number")])
+def test_whatever_nonsense_a_peer_sends_is_a_fault_of_its_arm_alone(error: Exception) -> None:
+    class Liar(Echo):
+        def answer(self, messages: Sequence[Message], max_tokens: int) -> Parrot:
+            raise error
+
+    with pytest.raises(EdgespecError, match=r"echo@here sent what makes no sense \("):
+        _all(PeerArm(Liar()), CHAT)
+
+
 def test_peers_stand_behind_the_other_arms(pair: Model) -> None:
     arms, _ = open_arms(("none",), pair, SETUP, [Echo()])
     assert [arm.name for arm in arms] == ["none", "peer:echo@here"]
@@ -200,7 +210,10 @@ def test_the_first_sentence_ends_where_a_reader_sees_its_end() -> None:
         assert arrivals.first_sentence_s == at, parts
 
 
-@pytest.mark.parametrize("name", ["draft:", "draft:x", "draft:0", "nonsense", "draft:4000"])
+@pytest.mark.parametrize(
+    "name",
+    ["draft:", "draft:x", "draft:0", "nonsense", "draft:4000", "auto:3", "none:4", "draft:02"],
+)
 def test_an_arm_that_there_is_not_is_turned_down(name: str) -> None:
     with pytest.raises(BadInput):
         speculation(name)

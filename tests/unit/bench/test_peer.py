@@ -369,6 +369,14 @@ def test_a_program_that_is_silent_for_too_long_is_given_up(serve: Serve) -> None
         Peer(fake.url, timeout_s=0.2).answer(HI, 16)
 
 
+def test_a_program_that_does_not_say_what_it_is_is_given_up_sooner(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgespec.bench.peer._RECOGNISE_S", 0.2)
+    with pytest.raises(NetworkError, match=r"was silent for 0\.2 s; look at its log"):
+        Peer(serve({"/props": Canned(silent=True)}).url)
+
+
 def test_a_password_in_an_address_is_not_shown(serve: Serve) -> None:
     fake = serve({})
     with pytest.raises(EdgespecError) as caught:
