@@ -132,7 +132,7 @@ class Runner:
             for run in range(self._plan.runs):
                 self._one_run(run)
         except KeyboardInterrupt:
-            outcome.cut, outcome.interrupted = "stopped by Ctrl+C", True
+            outcome.cut, outcome.interrupted = "stopped early", True
         except _TimeIsUp:
             outcome.cut = "its time was up"
         return outcome

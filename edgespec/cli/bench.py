@@ -263,8 +263,8 @@ def _show(report: Report, advice: str, *, as_json: bool) -> None:
         write_json({**report.as_json(), "advice": advice or None}, indent=2)
         return
     from edgespec.cli.bench_screen import drawn
+    from edgespec.cli.table import flowing
 
     write(drawn(report.short_tables()))
-    write(f"{report.verdict()}\n")
-    if advice:
-        write(f"{advice}\n")
+    for sentence in filter(None, (report.verdict(), advice)):
+        write("".join(f"{line}\n" for line in flowing(sentence)))

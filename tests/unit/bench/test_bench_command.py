@@ -149,7 +149,7 @@ def test_a_stop_prints_what_was_measured_and_exits_130(
     result = bench(*QUICKLY, "--arms", "none,auto", "--json")
     assert result.exit_code == 130
     told = json.loads(result.stdout)
-    assert told["partial"] == "stopped by Ctrl+C"
+    assert told["partial"] == "stopped early"
     assert calmed == [True], "a second Ctrl+C is ignored while this is told"
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert len(told["answers"]) == 4, "one prompt of one turn by both arms, one of two by one"
