@@ -290,7 +290,8 @@ def measured_session(
         report(f"measuring what a pass of {path.name} costs here; once, for some seconds")
         prompt = model.tokenizer.encode(_SAMPLE * 12, special=False)
         room = min(_SAMPLE_TOKENS, session.caps.context // 2)
-        measurement = replace(measure(session, prompt[:room]), at_rest=at_rest)
+        measurement = measure(session, prompt[:room])
+        measurement = replace(measurement, at_rest=at_rest and measurement.plausible)
         if not at_rest:
             report("other programs keep this machine busy; it is measured again when they do not")
         _remember(file, measurement, report)

@@ -22,6 +22,7 @@ from edgespec.decoding.session import Session
 WIDTHS = (1, 2, 4, 8, 16)
 WITHIN_S = 3.0
 _BEGINNING = 48
+_LEAST = 0.95  # plain passes that two rows can take, noise included
 _DEAREST, _DEAREST_ALONE = 1.5, 2.5  # plain passes that strict plain decoding may cost
 
 
@@ -64,6 +65,11 @@ class Measurement:
             raise ValueError("a longer text takes no less time")
         largest, context = float(data["largest_difference"]), int(data["context"])
         return cls(seconds, classes, largest, context, token_s, bool(data["at_rest"]))
+
+    @property
+    def plausible(self) -> bool:
+        """Whether a pass over two tokens takes about as long as a plain one, or longer."""
+        return self.seconds.get(2, math.inf) >= _LEAST * self.seconds[1]
 
     @property
     def bit_exact(self) -> bool:

@@ -26,6 +26,7 @@ HORIZON = 256  # tokens that an answer without a limit is expected to have
 READING = 0.04  # share of an answer's time that reading may cost a model that is still unproven
 PATIENCE = 3.0  # times its cost, how much a model must be missed before a dear prompt is read
 HOPE, HOPED_GAIN = 0.85, 1.05  # a model this often right must pay this well, or is not tried
+FIRST_TRY = 6  # guesses of a model that nothing is known of yet
 _KEEP, _EXPECTATION = 0.85, 2.0  # of a past attempt's weight; attempts a prior counts as
 
 
@@ -97,6 +98,8 @@ class ModelSource:
         room = min(room, MOST_GUESSES, self.proposer.room(state))
         if room < 1:
             return None
+        if not self._past.weight:
+            room = min(room, FIRST_TRY)
         left = min(HORIZON, self._left - state.index)
         reading_s = self._reading_s(state)
         cheap = self._hopeful and reading_s < READING * left * self._cost.seconds(1)

@@ -17,7 +17,8 @@ from edgespec.planning.sources import Offer, Source
 CAUTION = 0.1  # share by which what a draft costs more than a plain pass must be outdone
 KEEP = 0.9  # weight of the past in the pace, at each new round
 CREDIT, MOST_CREDIT = 1.0, 4.0  # plain passes that a source may lose at first, and ever
-DEEPEST_DEBT = 1.0  # plain passes; bad luck with wide drafts must not park a good source for ever
+TRUSTED_DEBT = 2.0  # plain passes that a source may owe while its offers look good
+DEEPEST_DEBT = 2.5  # plain passes; bad luck with wide drafts must not park a good source for ever
 INTEREST = 0.015  # share of all time that a source which must be tried may lose in the long run
 
 
@@ -111,7 +112,9 @@ class Auto:
         credit_s = self._credit_s.get(offer.source)
         if credit_s is None:
             return pays
-        return credit_s > 0 and (pays or offer.worth_trying)
+        if pays:
+            return credit_s > -TRUSTED_DEBT * self._cost.seconds(1)
+        return credit_s > 0 and offer.worth_trying
 
     def _settle(self, outcome: Outcome) -> None:
         """Book what this round's tries really won or lost against plain decoding."""

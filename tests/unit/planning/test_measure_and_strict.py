@@ -179,3 +179,12 @@ def test_padding_always_fits_before_the_context_ends(context: int) -> None:
 def test_strict_caps_keep_drafts_inside_the_class_and_without_siblings() -> None:
     caps = StrictSession(_session(), (1, 2)).caps
     assert (caps.rows, caps.tree) == (2, False)
+
+
+def test_a_pass_of_two_that_is_cheaper_than_a_plain_one_is_not_believed() -> None:
+    def measured(two: float) -> Measurement:
+        return Measurement({1: 1.0, 2: two, 4: 2.0}, ((1, 2, 4),), 0.0, context=48)
+
+    assert measured(1.5).plausible
+    assert measured(0.97).plausible
+    assert not measured(0.8).plausible
