@@ -17,11 +17,32 @@ from statistics import median
 import edgespec
 from edgespec import Model, Speculation
 
-_WORDS = (
-    "harbour ledger copper winter lantern ferry orchard signal granite meadow thread kettle"
-    " ribbon compass anchor barley candle feather gravel hollow island juniper kernel ladder"
-    " marble needle oyster pebble quarry saddle timber umbrella velvet walnut yarrow zephyr"
-).split()
+_WORDS = [
+    "harbour",
+    "ledger",
+    "copper",
+    "winter",
+    "lantern",
+    "ferry",
+    "orchard",
+    "signal",
+    "granite",
+    "meadow",
+    "thread",
+    "kettle",
+    "ribbon",
+    "compass",
+    "anchor",
+    "barley",
+    "candle",
+    "feather",
+    "gravel",
+    "hollow",
+    "island",
+    "juniper",
+    "kernel",
+    "ladder",
+]
 
 
 def prose(model: Model, tokens: int) -> str:

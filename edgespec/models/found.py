@@ -89,7 +89,7 @@ def places() -> dict[Place, tuple[Path, ...]]:
 
 def _from(variable: str) -> Path | None:
     value = os.environ.get(variable)
-    return Path(value).expanduser() if value else None
+    return Path(os.path.expanduser(value)) if value else None
 
 
 def found_models() -> tuple[FoundModel, ...]:

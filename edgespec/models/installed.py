@@ -90,7 +90,7 @@ def data_dir() -> Path:
     """For what cannot be fetched again; EDGESPEC_DATA_DIR moves it."""
     moved = os.environ.get("EDGESPEC_DATA_DIR")
     if moved:
-        return Path(moved).expanduser()
+        return Path(os.path.expanduser(moved))  # an unknown ~user stays as it is
     return platformdirs.user_data_path("edgespec", appauthor=False)
 
 

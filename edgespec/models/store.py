@@ -22,7 +22,7 @@ def cache_dir() -> Path:
     """For what can be fetched or measured again; EDGESPEC_CACHE_DIR moves it."""
     moved = os.environ.get("EDGESPEC_CACHE_DIR")
     if moved:
-        return Path(moved).expanduser()
+        return Path(os.path.expanduser(moved))  # an unknown ~user stays as it is
     return platformdirs.user_cache_path("edgespec", appauthor=False)
 
 
