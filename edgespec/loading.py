@@ -30,13 +30,12 @@ from edgespec.planning.sources import NGramSource, Source
 from edgespec.planning.strict import StrictSession
 from edgespec.proposers.combine import FirstOf, Fixed
 from edgespec.proposers.draft_model import SmallModel
-from edgespec.proposers.ngram import NGram
+from edgespec.proposers.ngram import SHORTEST_FIXED, NGram
 from edgespec.proposers.nothing import Nothing
 
 Report = Callable[[str], None]
 DEFAULT_CONTEXT = 4096
 SHOW_MODE_TOKENS = 4
-_FIXED_SHORTEST_MATCH = 2
 _SAMPLE_TOKENS = 320  # past 256, where some attention kernels change
 _SAMPLE = (
     " Write a short note about the tides: what moves them, when they are highest, and a list of"
@@ -102,7 +101,7 @@ class Loaded:
             return Auto(self._sources(name), self.target.cost)
         fixed: list[Proposer] = []
         if name in ("auto", "ngram"):
-            fixed.append(NGram(_FIXED_SHORTEST_MATCH))
+            fixed.append(NGram(SHORTEST_FIXED))
         if name in ("auto", "draft") and drafter is not None:
             fixed.append(drafter.proposer)
         return Fixed(FirstOf(*fixed), speculation.draft_tokens or SHOW_MODE_TOKENS)

@@ -29,12 +29,11 @@ from edgespec.planning.planner import Auto
 from edgespec.planning.sources import NGramSource, Source
 from edgespec.proposers.combine import FirstOf, Fixed
 from edgespec.proposers.draft_model import DraftTiming, SmallModel
-from edgespec.proposers.ngram import NGram
+from edgespec.proposers.ngram import SHORTEST_FIXED, NGram
 from edgespec.proposers.nothing import Nothing
 
 Cost = Callable[[int], float]  # seconds of a target's pass of so many rows
 _ANY_ID = 2**31 - 1
-_SHORTEST_MATCH = 2  # of an n-gram that guesses whether it pays or not
 _RIDES_ALONG = 2  # unread tokens that cost a draft model's next pass nothing
 
 
@@ -209,7 +208,7 @@ class FixedArm:
 
     def proposer(self, stage: Stage) -> Proposer:
         makers: dict[str, Proposer | None] = {
-            "ngram": NGram(_SHORTEST_MATCH),
+            "ngram": NGram(SHORTEST_FIXED),
             "draft": stage.model,
         }
         parts = [part for name in self.sources if (part := makers[name]) is not None]

@@ -11,6 +11,7 @@ from edgespec.decoding.request import Request
 from edgespec.planning.acceptance import ConfidenceAcceptance
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.sources import (
+    LOOK_AHEAD,
     MOST_GUESSES,
     NO_TAIL,
     NGramSource,
@@ -18,10 +19,10 @@ from edgespec.planning.sources import (
     Tail,
     answered,
     best_length,
+    worth,
 )
 from edgespec.proposers.draft_model import SmallModel
 
-LOOK_AHEAD = 15
 HORIZON = 256  # tokens that an answer without a limit is expected to have
 READING = 0.04  # share of an answer's time that reading may cost a model that is still unproven
 PATIENCE = 3.0  # times its cost, how much a model must be missed before a dear prompt is read
@@ -92,7 +93,7 @@ class ModelSource:
         self._past = self._past.halved()
         self._read_to, self._attempted, self._missed_s = -1, False, 0.0
         self._left = request.max_tokens + (request.reply.start if request.reply else 0)
-        self._hopeful = self._best_rate(HOPE) > HOPED_GAIN / self._cost.seconds(1)
+        self._hopeful = worth(self._cost, HOPE, self._guess_s)[0] > HOPED_GAIN
 
     def offer(self, state: State, room: int, pace: float) -> Offer | None:
         room = min(room, MOST_GUESSES, self.proposer.room(state))
@@ -156,8 +157,8 @@ class ModelSource:
         tokens, seconds = len(outcome.accepted.path) + 1, outcome.verify_s + outcome.draft_s
         if self._missed_s or not self._attempted:
             chance = max(self._luck.typical, HOPE) if self._hopeful else self._luck.typical
-            rate = max(self._best_rate(chance), 1.0 / self._cost.seconds(1))
-            self._missed_s = max(0.0, self._missed_s + seconds - tokens / rate)
+            each_s = self._cost.seconds(1) / worth(self._cost, chance, self._guess_s)[0]
+            self._missed_s = max(0.0, self._missed_s + seconds - tokens * each_s)
         if not self._attempted:
             return
         self._attempted = False
@@ -170,15 +171,6 @@ class ModelSource:
             self._follower.observe_tail(self._tail, told[len(self._drafted) :])
         seconds = len(self._drafted) * self._guess_s + outcome.verify_s
         self._past = self._past.after(tokens, seconds)
-
-    def _best_rate(self, chance: float) -> float:
-        """Tokens a second of the best length if every guess were right this often."""
-        best, path, tokens = 0.0, 1.0, 1.0
-        for n in range(1, LOOK_AHEAD + 1):
-            path *= chance
-            tokens += path
-            best = max(best, tokens / (self._cost.seconds(n + 1) + n * self._guess_s))
-        return best
 
     @property
     def words(self) -> str:

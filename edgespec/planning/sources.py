@@ -14,6 +14,7 @@ from edgespec.planning.cost import CostCurve
 from edgespec.proposers.ngram import Match, NGram
 
 MOST_GUESSES = 31
+LOOK_AHEAD = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,19 @@ def best_length(
         if gain > best_gain:
             best_n, best_tokens, best_gain = n, tokens, gain
     return best_n, best_tokens
+
+
+def worth(cost: CostCurve, chance: float, guess_s: float = 0.0) -> tuple[float, int]:
+    """Speed in units of plain decoding's if each guess is right this often, and the best number
+    of guesses; (1.0, 0) where none pay."""
+    best, best_n, path, tokens = 1.0, 0, 1.0, 1.0
+    for n in range(1, LOOK_AHEAD + 1):
+        path *= chance
+        tokens += path
+        speed = tokens * cost.seconds(1) / (cost.seconds(n + 1) + n * guess_s)
+        if speed > best + 1e-9:
+            best, best_n = speed, n
+    return best, best_n
 
 
 def answered(draft: Draft, outcome: Outcome) -> list[bool]:

@@ -6,25 +6,12 @@ from collections.abc import Iterable
 from copy import copy
 
 from edgespec.planning.cost import CostCurve
+from edgespec.planning.sources import worth
 
-_LONGEST = 15
 _USUAL = 0.85  # how often a draft model of the same family is right on text that suits it
 _STEPS = 7  # of halving, to a hundredth
 _PAIR, _CHEAPEST_PAIR = 2, 0.95  # plain passes that two rows cost at least
 _WIDE = 8
-
-
-def worth(cost: CostCurve, chance: float, guess_s: float = 0.0) -> tuple[float, int]:
-    """Speed in units of plain decoding's if each guess is right this often, and the best number
-    of guesses; (1.0, 0) where none pay."""
-    best, best_n, path, tokens = 1.0, 0, 1.0, 1.0
-    for n in range(1, _LONGEST + 1):
-        path *= chance
-        tokens += path
-        speed = tokens * cost.seconds(1) / (cost.seconds(n + 1) + n * guess_s)
-        if speed > best + 1e-9:
-            best, best_n = speed, n
-    return best, best_n
 
 
 def pays_from(cost: CostCurve, guess_s: float = 0.0) -> float | None:

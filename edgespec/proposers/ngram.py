@@ -23,6 +23,7 @@ NOT_A_TOKEN = -1  # stands between the prediction and the prompt, and matches no
 LEVELS = (1, 2, 4, 8, 16, 32)  # lengths of the suffixes that are looked up
 PLACES = 64  # most recent places that are compared
 LONGEST = 64  # a match is not measured beyond this
+SHORTEST_FIXED = 2  # match of an n-gram that guesses whether it pays or not
 NEAR = 24  # tokens that a copy may skip and still be the same copy
 FOLLOWED = 2  # length from which a match says where a copy stands
 
