@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
-from edgespec.decoding.events import Stop
+from edgespec.decoding.events import Alternative, Stop
 from edgespec.decoding.sampling import Sampling
 from edgespec.decoding.stats import Stats
 from edgespec.errors import BadInput
 
+if TYPE_CHECKING:
+    from edgespec.text.template import Message
+
 ProposerName = Literal["auto", "none", "ngram", "draft"]
 MOST_DRAFT_TOKENS = 64
+MOST_ALTERNATIVES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,8 @@ class AnswerOptions:
     overrides: fields of Sampling that replace those of `sampling`. max_tokens: None = until the
     model ends or the context is full. prediction: text that the answer may repeat.
     reasoning: passed to the chat template where it is not None. branch: number of one of several
-    answers to the same prompt and seed.
+    answers to the same prompt and seed. alternatives: how many of the target's best tokens each
+    Committed tells of, with log-probabilities; 0 = none, which costs nothing.
     """
 
     sampling: Sampling | None = None
@@ -91,14 +96,55 @@ class AnswerOptions:
     prediction: str = ""
     reasoning: bool | None = None
     branch: int = 0
+    alternatives: int = 0
 
     def __post_init__(self) -> None:
         _whole("max_tokens", self.max_tokens, 1)
         _whole("branch", self.branch, 0)
+        _whole("alternatives", self.alternatives, 0)
+        if self.alternatives > MOST_ALTERNATIVES:
+            raise BadInput(
+                f"alternatives is {self.alternatives}; it must be from 0 to {MOST_ALTERNATIVES}."
+            )
         if not isinstance(self.prediction, str):
             raise BadInput("prediction must be a text.")
         if not isinstance(self.stop, tuple) or not all(isinstance(s, str) for s in self.stop):
             raise BadInput("stop must be a tuple of texts.")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is to be answered, and what of the answer stands already.
+
+    messages: system (maybe), then user and assistant in turn; the last is the user's.
+    begun: ids of the answer that stand: none for a new answer, all for one that is continued,
+    those before a chosen token and that token for one that is steered anew.
+    expected: ids that probably follow; a source of guesses only.
+    options: with a seed, where the answer is to be continued or made again.
+    speculation: None = what the model is set to.
+
+    The noise of an answer hangs on its messages, seed and branch, and begins where `begun` ends:
+    so an answer that is continued is the one that was never stopped.
+    """
+
+    messages: tuple[Message, ...]
+    begun: tuple[int, ...] = ()
+    expected: tuple[int, ...] = ()
+    options: AnswerOptions = field(default_factory=AnswerOptions)
+    speculation: Speculation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What the target thought of token number `at` of an answer.
+
+    logprob, alternatives: as in Committed.
+    """
+
+    at: int
+    token: int
+    logprob: float
+    alternatives: tuple[Alternative, ...]
 
 
 def _whole(name: str, value: object, least: int) -> None:
@@ -155,6 +201,7 @@ class AnswerSettings(TypedDict, total=False):
     prediction: str
     reasoning: bool
     branch: int
+    alternatives: int
 
 
 class LoadSettings(TypedDict, total=False):

@@ -35,8 +35,24 @@ class PromptRead:
 
 
 @dataclass(frozen=True, slots=True)
+class Alternative:
+    """A token that the target might have chosen.
+
+    logprob: natural log of the softmax of the target's row at temperature 1, before penalties and
+    filters.
+    """
+
+    token: int
+    logprob: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Guess:
-    """One drafted token. Tested: the target spoke at the place it stands in."""
+    """One drafted token. Tested: the target spoke at the place it stands in.
+
+    probability: the drafter's own confidence, where it has one and alternatives were asked for.
+    """
 
     token: int
     parent: int
@@ -44,6 +60,7 @@ class Guess:
     tested: bool
     accepted: bool
     text: str = ""
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +69,16 @@ class Committed:
 
     text: what the answer gains with this token; filled in by the text layer, since a
     character may need several tokens and a stop sequence may hold text back.
+    logprob, alternatives: what the target thought of this place, where that was asked for; the best
+    tokens of its row, best first.
     """
 
     token: int
     kind: Kind
     source: str = ""
     text: str = ""
+    logprob: float | None = None
+    alternatives: tuple[Alternative, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
