@@ -67,6 +67,9 @@ class Situation:
 
     phase        what is going on before there are figures ("loading", "reading the prompt 40%").
     proposer     what the user asked for: auto, none, ngram, draft.
+    draft_tokens guesses a round that the user asked for; None = what pays.
+    exactness    how closely text with guesses equals text without, as ModelInfo has it.
+    memory       what the model takes and what was free, as ModelInfo has it.
     """
 
     pair: str = ""
@@ -75,6 +78,9 @@ class Situation:
     show_mode: bool = False
     context_used: int = 0
     context: int = 0
+    draft_tokens: int | None = None
+    exactness: str = ""
+    memory: str = ""
 
 
 def status_parts(stats: Stats | None, drafting: Drafting, situation: Situation) -> list[Part]:
