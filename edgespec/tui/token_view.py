@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import ClassVar
 
@@ -9,11 +10,13 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.geometry import Offset, Size
+from textual.message import Message
 from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
+from edgespec.tui.blocks import BlockContent
 from edgespec.tui.ghosts import SECONDS, Ghost
 from edgespec.tui.transcript import Mark, Place, Row, Transcript, Voice
 
@@ -29,6 +32,7 @@ class Marking(Enum):
     """Whether tokens show how they came about."""
 
     TINT = "tint"
+    INSPECT = "inspect"
     OFF = "off"
 
 
@@ -69,17 +73,36 @@ class TokenView(ScrollView, can_focus=False):
 
     following = var(True, toggle_class="-following")
 
+    class TokenSelected(Message):
+        """A token was chosen with the mouse or the keys, while tokens can be inspected."""
+
+        def __init__(self, view: TokenView, key: int, index: int) -> None:
+            super().__init__()
+            self.view = view
+            self.key = key
+            self.index = index
+
+        @property
+        def control(self) -> TokenView:
+            return self.view
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.transcript = Transcript()
         self.marking = Marking.TINT
+        self.rendered = True
+        self.folded = True
+        self.selected: tuple[int, int] | None = None
         self._ghost: Ghost | None = None
         self._strips: dict[int, Strip] = {}
         self._styles: dict[tuple[Voice, Mark], Style] = {}
         self._dirty_from: int | None = None
 
-    def begin(self, voice: Voice) -> None:
-        """Start a block; shown with the next `update_rows`, like everything added."""
+    def begin(self, voice: Voice, key: int | None = None, *, thinking: bool = False) -> None:
+        """Start a block; shown with the next `update_rows`, like everything added.
+
+        key: a message's id. thinking: the prompt has already opened a reasoning section.
+        """
         self._touch()
         self.transcript.begin(voice)
 
@@ -87,6 +110,44 @@ class TokenView(ScrollView, can_focus=False):
         """Add text, already safe for a terminal, to the block begun last."""
         self._touch()
         self.transcript.append(text, mark)
+
+    def end(self, key: int | None) -> None:
+        """The block is whole: an answer is shown as Markdown where that is wanted."""
+
+    def show(self, blocks: Sequence[BlockContent]) -> None:
+        """Replace everything: a conversation was opened, or another branch chosen."""
+        self.clear()
+        for block in blocks:
+            self.begin(block.voice, block.key)
+            for text, mark in block.runs:
+                self.append(text, mark)
+            if block.whole:
+                self.end(block.key)
+
+    def retract(self, key: int, tokens: int) -> None:
+        """Keep the first `tokens` tokens of a block; what is appended next goes behind them."""
+
+    def label(self, key: int, text: str) -> None:
+        """Say something about a block at its first row; "" takes it away."""
+
+    def code_blocks(self, key: int) -> list[str]:
+        """The code of a block's fences, in their order."""
+        return []
+
+    def set_rendered(self, rendered: bool) -> None:
+        """Whether whole answers are shown as Markdown."""
+        self.rendered = rendered
+
+    def set_folded(self, folded: bool) -> None:
+        """Whether reasoning is shown as one row."""
+        self.folded = folded
+
+    def select(self, key: int, index: int) -> None:
+        """Choose a token: it is highlighted and scrolled to while tokens can be inspected."""
+        self.selected = (key, index)
+
+    def move_selection(self, tokens: int = 0, rows: int = 0) -> None:
+        """Choose a token near the chosen one, else near the end; says `TokenSelected`."""
 
     def say(self, voice: Voice, text: str) -> None:
         """Add a block of its own."""
