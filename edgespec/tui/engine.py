@@ -1,28 +1,32 @@
-"""The one thread in which the model is loaded and answers, and the queues around it."""
+"""The one thread in which models are loaded and answer, and the queues around it."""
 
 from __future__ import annotations
 
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from edgespec.decoding.events import Event
-from edgespec.errors import Cancelled, EdgespecError
+from edgespec.errors import BadInput, Cancelled, EdgespecError
 
 if TYPE_CHECKING:
-    from edgespec.api import AnswerOptions, Chat, Model, ModelInfo
+    from edgespec.api import AnswerOptions, Chat, Model, ModelInfo, Speculation
+    from edgespec.options import Explained, Turn
+
+# opens a model; receives the callback for its one-line progress notes
+Load = Callable[[Callable[[str], None]], "Model"]
 
 _WAITING_EVENTS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class ChatSetup:
-    """What a chat needs to begin. `load` receives the callback for its one-line progress notes."""
+    """What a chat needs to begin."""
 
-    load: Callable[[Callable[[str], None]], Model]
+    load: Load
     system: str
     options: AnswerOptions
     title: str
@@ -30,19 +34,27 @@ class ChatSetup:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A note from loading."""
+    """A note from loading. share: how much of it is done, 0 to 1, where that is known."""
 
     text: str
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The model is loaded."""
+    """A model is loaded; what was asked for from now on goes to it."""
 
     info: ModelInfo
     plain_tokens_per_second: float | None
-    proposer: str
-    always_draft: bool
+    speculation: Speculation
+
+    @property
+    def proposer(self) -> str:
+        return self.speculation.proposer
+
+    @property
+    def always_draft(self) -> bool:
+        return self.speculation.always_draft
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +76,64 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Explanation:
+    """What explain(tag, …) found; `error` says in one line why there is nothing, if so."""
+
+    tag: int
+    explained: Explained | None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many tokens the text of count(tag, …) has."""
+
+    tag: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFailed:
+    """The model called `title` could not be loaded; the one before it is loaded again, and Ready
+    follows."""
+
+    title: str
+    error: EdgespecError
+
+
+@dataclass(frozen=True, slots=True)
 class Crashed:
     """Loading failed, or something broke that nobody planned for: the chat cannot go on."""
 
     error: Exception
 
 
-Said = Progress | Ready | Heard | Ended | Crashed
+Said = Progress | Ready | Heard | Ended | Explanation | Counted | LoadFailed | Crashed
 
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
     answer: int
-    text: str
+    turn: Turn | str
 
 
 @dataclass(frozen=True, slots=True)
-class _ShowMode:
-    on: bool
+class _Explain:
+    tag: int
+    turn: Turn
+    ids: tuple[int, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """Texts wait to be counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    load: Load
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +146,11 @@ class _Quit:
     pass
 
 
+_Wish = _Ask | _Explain | _Count | _Load | _NewChat | _Quit
+
+
 class Engine:
-    """Runs a chat in its own thread. All methods are for the user interface's thread.
+    """Runs models in a thread of their own. All methods are for the user interface's thread.
 
     Decoding never waits for the screen: what it says is queued until `drain` fetches it. Should
     the screen stand still for thousands of rounds, decoding waits, since dropping would lose text.
@@ -103,7 +158,8 @@ class Engine:
 
     def __init__(self, setup: ChatSetup) -> None:
         self._setup = setup
-        self._wishes: queue.SimpleQueue[_Ask | _ShowMode | _NewChat | _Quit] = queue.SimpleQueue()
+        self._wishes: queue.SimpleQueue[_Wish] = queue.SimpleQueue()
+        self._uncounted: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         self._said: queue.Queue[Said] = queue.Queue(_WAITING_EVENTS)
         self._model: Model | None = None
         self._asked = 0
@@ -115,24 +171,43 @@ class Engine:
     def start(self) -> None:
         self._thread.start()
 
-    def ask(self, answer: int, text: str) -> None:
-        """Answer a message; answers are numbered upwards."""
+    def ask(self, answer: int, turn: Turn | str) -> None:
+        """Answer; answers are numbered upwards. Heard, again and again, and one Ended follow."""
         self._asked = answer
-        self._wishes.put(_Ask(answer, text))
-
-    def set_show_mode(self, on: bool) -> None:
-        """Draft even where it does not pay, from the next answer on."""
-        self._wishes.put(_ShowMode(on))
-
-    def new_chat(self) -> None:
-        self.cancel()
-        self._wishes.put(_NewChat())
+        self._wishes.put(_Ask(answer, turn))
 
     def cancel(self) -> None:
-        """End the running answer after its current round."""
+        """End the running answer after its current round, and all that wait before they begin."""
         self._cancelled = self._asked
-        if self._model is not None:
-            self._model.cancel()
+        if (model := self._model) is not None:
+            model.cancel()
+
+    def set_speculation(self, speculation: Speculation) -> None:
+        """How to guess from now on, in a running answer too.
+
+        Raises: BadInput for what this model cannot do, and while none is loaded.
+        """
+        if (model := self._model) is None:
+            raise BadInput("No model is loaded yet; wait until it is, then change how it guesses.")
+        model.speculation = speculation
+
+    def explain(self, tag: int, turn: Turn, ids: Sequence[int], at: int) -> None:
+        """What the target thought of ids[at], of the answer `ids` to `turn`, once no answer runs.
+
+        An Explanation with this tag follows.
+        """
+        self._wishes.put(_Explain(tag, turn, tuple(ids), at))
+
+    def count(self, tag: str, text: str) -> None:
+        """Count the tokens of a text; Counted with this tag follows, in a running answer too."""
+        self._uncounted.put((tag, text))
+        self._wishes.put(_Count())
+
+    def load(self, load: Load, title: str) -> None:
+        """Close the model and load another, which LoadFailed calls `title`; Ready follows, of the
+        model before where the other could not be loaded."""
+        self.cancel()
+        self._wishes.put(_Load(load, title))
 
     def stop(self, patience_s: float) -> bool:
         """End the thread, a running answer included; whether it ended in time."""
@@ -151,57 +226,97 @@ class Engine:
             except queue.Empty:
                 return
 
+    # kept for a user interface that talks in texts, and holds no conversation itself
+
+    def set_show_mode(self, on: bool) -> None:
+        """Draft even where it does not pay."""
+        if (model := self._model) is not None:
+            model.speculation = replace(model.speculation, always_draft=on)
+
+    def new_chat(self) -> None:
+        self.cancel()
+        self._wishes.put(_NewChat())
+
     def _run(self) -> None:
+        wanted: _Load | None = _Load(self._setup.load, self._setup.title)
+        works: _Load | None = None
         try:
-            with self._setup.load(self._report) as model:
-                self._model = model
-                self._serve(model)
+            while wanted is not None:
+                try:
+                    model = wanted.load(self._report)
+                except EdgespecError as error:
+                    if works is None or self._closing.is_set():
+                        raise
+                    self._say(LoadFailed(wanted.title, error))
+                    wanted, works = works, None
+                    continue
+                works, wanted = wanted, self._lend(model)
         except Cancelled as error:
             if not self._closing.is_set():
                 self._say(Crashed(error))
         except Exception as error:  # a thread has no caller: run_chat raises it in its place
             self._say(Crashed(error))
-        finally:
-            self._model = None
 
     def _report(self, text: str) -> None:
         if self._closing.is_set():
             raise Cancelled("loading was stopped because the chat was closed; start it again")
         self._say(Progress(text))
 
-    def _serve(self, model: Model) -> None:
+    def _lend(self, model: Model) -> _Load | None:
+        """Serve with a model until it is to be closed; returns what is wanted after it."""
+        with model:
+            self._model = model
+            try:
+                return self._serve(model)
+            finally:
+                self._model = None
+
+    def _serve(self, model: Model) -> _Load | None:
         chat = model.chat(self._setup.system, self._setup.options)
-        speculation = model.speculation
-        self._say(
-            Ready(
-                model.info,
-                model.plain_tokens_per_second,
-                speculation.proposer,
-                speculation.always_draft,
-            )
-        )
+        self._say(Ready(model.info, model.plain_tokens_per_second, model.speculation))
         while not self._closing.is_set():
             match self._wishes.get():
-                case _Ask(answer, text):
-                    self._answer(model, chat, answer, text)
-                case _ShowMode(on):
-                    model.speculation = replace(model.speculation, always_draft=on)
+                case _Ask(answer, turn):
+                    self._answer(model, chat, answer, turn)
+                case _Explain() as wish:
+                    self._explain(chat, wish)
+                case _Count():
+                    self._count_waiting(model)
+                case _Load() as other:
+                    return other
                 case _NewChat():
                     chat.reset()
                 case _Quit():
-                    return
+                    return None
+        return None
 
-    def _answer(self, model: Model, chat: Chat, answer: int, text: str) -> None:
+    def _answer(self, model: Model, chat: Chat, answer: int, turn: Turn | str) -> None:
         failure = ""
         try:
-            for event in chat.stream(text):
+            events = chat.stream(turn) if isinstance(turn, str) else chat.answer(turn)
+            if answer <= self._cancelled:
+                model.cancel()  # the call for it came before there was anything to cancel
+            for event in events:
                 self._say(Heard(answer, event, time.perf_counter()))
-                if answer <= self._cancelled:
-                    # again: the first call may have come before the answer had begun
-                    model.cancel()
+                self._count_waiting(model)
         except EdgespecError as error:
             failure = str(error)
         self._say(Ended(answer, chat.context_used, failure))
+
+    def _explain(self, chat: Chat, wish: _Explain) -> None:
+        try:
+            explained = chat.explain(wish.turn, wish.ids, wish.at)
+        except EdgespecError as error:
+            self._say(Explanation(wish.tag, None, str(error)))
+        else:
+            self._say(Explanation(wish.tag, explained))
+
+    def _count_waiting(self, model: Model) -> None:
+        while not self._uncounted.empty():
+            tag, text = self._uncounted.get()
+            # half of a surrogate pair, as some terminals paste it, is no text for a tokenizer
+            whole = text.encode(errors="replace").decode()
+            self._say(Counted(tag, model.count_tokens(whole)))
 
     def _say(self, said: Said) -> None:
         while not self._closing.is_set():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import log
 
 from edgespec.decoding.events import (
+    Alternative,
     Committed,
     Event,
     Finished,
@@ -17,7 +19,8 @@ from edgespec.decoding.events import (
     Round,
     Stop,
 )
-from edgespec.errors import EdgespecError
+from edgespec.errors import BadInput, EdgespecError
+from edgespec.options import Explained, Speculation, Turn
 from edgespec.tui.app import ChatSetup, run_chat
 
 
@@ -32,12 +35,6 @@ class FakeInfo:
     exactness: str = "bit-exact at every draft length"
     notes: tuple[str, ...] = ()
     memory: str = ""
-
-
-@dataclass(frozen=True)
-class FakeSpeculation:
-    proposer: str = "auto"
-    always_draft: bool = False
 
 
 def guessed(*texts: str, accepted: int, plan: str = "draft \N{MULTIPLICATION SIGN}4") -> Round:
@@ -58,6 +55,21 @@ def plain(text: str, plan: str = "", note: str = "") -> Round:
     return Round(0, (Committed(1, Kind.PLAIN, text=text),), (), 0.0, 0.004, 0.005, plan, note)
 
 
+def considered(event: Round, *others: str) -> Round:
+    """The round as it is told where alternatives are asked for: each token was half certain, and
+    `others` share the rest; each guess was made with 80 % confidence."""
+    tokens = tuple(replace(t, logprob=log(0.5), alternatives=_five(t, others)) for t in event.tokens)
+    guesses = tuple(replace(guess, probability=0.8) for guess in event.guesses)
+    return replace(event, tokens=tokens, guesses=guesses)
+
+
+def _five(token: Committed, others: Sequence[str]) -> tuple[Alternative, ...]:
+    texts = others or (" one", " two", " three", " four")
+    each = log(0.5 / len(texts))
+    rest = (Alternative(900 + n, each - 0.01 * n, text) for n, text in enumerate(texts))
+    return (Alternative(token.token, log(0.5), token.text), *rest)
+
+
 SHORT: tuple[Event | EdgespecError, ...] = (
     PromptRead(0, 20, 0, 0.0),
     PromptRead(20, 20, 0, 0.1),
@@ -71,41 +83,78 @@ SHORT: tuple[Event | EdgespecError, ...] = (
 
 @dataclass
 class FakeChat:
+    """Speaks as scripted, whatever it is asked."""
+
     model: FakeModel
     context_used: int = 0
 
     def stream(self, text: str) -> Iterator[Event]:
         self.model.asked.append(text)
-        self.model.cancelled.clear()
-        script = self.model.scripts[min(len(self.model.asked), len(self.model.scripts)) - 1]
-        for step in script:
-            if isinstance(step, Exception):
-                raise step
-            if self.model.cancelled.wait(self.model.pace_s):
-                yield Finished(Stop.CANCELLED)
-                return
-            self.context_used += len(step.tokens) if isinstance(step, Round) else 0
-            yield step
+        return self._speak(self._queued(), 0, False)
+
+    def answer(self, turn: Turn) -> Iterator[Event]:
+        self.model.asked.append(turn.messages[-1].content)
+        self.model.turns.append(turn)
+        return self._speak(self._queued(), len(turn.begun), turn.options.alternatives > 0)
+
+    def explain(self, turn: Turn, ids: Sequence[int], at: int) -> Explained:
+        self.model.explained.append((turn, tuple(ids), at))
+        if not 0 <= at < len(ids):
+            raise BadInput(f"There is no token {at} in an answer of {len(ids)} tokens.")
+        token = Committed(ids[at], Kind.PLAIN, text=f" token{ids[at]}")
+        return Explained(at, ids[at], log(0.5), _five(token, ()))
 
     def reset(self) -> None:
         self.model.resets += 1
         self.context_used = 0
 
+    def _queued(self) -> threading.Event:
+        cancelled = threading.Event()
+        self.model.answers.append(cancelled)
+        return cancelled
+
+    def _speak(self, cancelled: threading.Event, index: int, alternatives: bool) -> Iterator[Event]:
+        script = self.model.scripts[min(len(self.model.asked), len(self.model.scripts)) - 1]
+        for step in script:
+            if isinstance(step, Exception):
+                raise step
+            if cancelled.wait(self.model.pace_s):
+                yield Finished(Stop.CANCELLED)
+                return
+            if not isinstance(step, Round):
+                yield step
+                continue
+            self.context_used += len(step.tokens)
+            yield replace(considered(step) if alternatives else step, index=index)
+            index += len(step.tokens)
+
 
 @dataclass
 class FakeModel:
-    """Answers with one script after the other, the last one again and again."""
+    """Answers with one script after the other, the last one again and again.
+
+    lacks: names of proposers that it has not. asked: what users said; turns, explained: what was
+    asked of the chat, whole.
+    """
 
     scripts: tuple[tuple[Event | EdgespecError, ...], ...] = (SHORT,)
     pace_s: float = 0.0
+    lacks: tuple[str, ...] = ()
     info: FakeInfo = field(default_factory=FakeInfo)
-    speculation: FakeSpeculation = field(default_factory=FakeSpeculation)
+    speculation: Speculation = field(default_factory=Speculation)
     plain_tokens_per_second: float | None = 23.0
     asked: list[str] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    explained: list[tuple[Turn, tuple[int, ...], int]] = field(default_factory=list)
+    answers: list[threading.Event] = field(default_factory=list)
     resets: int = 0
     closed: bool = False
     system: str = ""
-    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if isinstance(value, Speculation) and value.proposer in self.lacks:
+            raise BadInput(f"'{self.info.pair}' has no draft model; name one with --draft FILE.")
+        super().__setattr__(name, value)
 
     def __enter__(self) -> FakeModel:
         return self
@@ -117,8 +166,13 @@ class FakeModel:
         self.system = system
         return FakeChat(self)
 
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
     def cancel(self) -> None:
-        self.cancelled.set()
+        """The answer that was asked for last ends, begun or not."""
+        for answer in self.answers[-1:]:
+            answer.set()
 
 
 def endless() -> tuple[Event, ...]:
