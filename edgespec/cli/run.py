@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgespec.cli.answer import Answer, until_interrupted
-from edgespec.cli.documents import checked_prompt, read_document, read_stdin, with_documents
+from edgespec.cli.documents import checked_prompt, read_stdin
 from edgespec.cli.opening import open_model, tell_about_gpu
 from edgespec.cli.options import Given, shared_flags
 from edgespec.cli.output import Progress, ReadingLine, note, one_line, say
@@ -18,6 +18,7 @@ from edgespec.cli.printers import EventsPrinter, JsonPrinter, Printer, TextPrint
 from edgespec.cli.summary import summary
 from edgespec.decoding.events import PromptRead
 from edgespec.errors import BadInput, Cancelled
+from edgespec.text.documents import read_document, with_documents
 
 if TYPE_CHECKING:
     from edgespec.api import AnswerOptions, Message, Model
@@ -59,10 +60,9 @@ def run(given: Given, words: tuple[str, ...], **wanted: Any) -> None:
         raise click.UsageError("--json and --events exclude each other; give one")
     pair, prompt = _pair_and_prompt(words)
     given.which(pair)  # a model that cannot be chosen is told before files are read
-    text = with_documents(
-        checked_prompt(read_stdin() if prompt == "-" else prompt), wanted["files"]
-    )
-    prediction = read_document(wanted["prediction"]) if wanted["prediction"] else ""
+    asked = checked_prompt(read_stdin() if prompt == "-" else prompt)
+    text = with_documents(asked, [read_document(name) for name in wanted["files"]])
+    prediction = read_document(wanted["prediction"]).text if wanted["prediction"] else ""
     with open_model(given, pair, Progress(verbose=given.verbose)) as model:
         for line in model.info.notes:
             note(line)

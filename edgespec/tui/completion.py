@@ -1,0 +1,307 @@
+"""What a command may go on with, and the list of it above the prompt."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from edgespec.models.shown import shown
+from edgespec.options import AnswerOptions
+from edgespec.tui.commands import (
+    COMMANDS,
+    EXPORTS,
+    SPECULATION_WORDS,
+    Attach,
+    CommandHelp,
+    Say,
+    SwitchModel,
+    Takes,
+    Unknown,
+    Wrong,
+    parse,
+    quoted,
+    split,
+)
+from edgespec.tui.settable import DEFAULT, SETTINGS, in_words
+
+_MOST_OFFERED = 200
+_MOST_READ = 5000  # entries of one folder that are looked at
+_MOST_ROWS = 8
+_WIDEST_LABEL = 40
+_COMMANDS = {command.name: command for command in COMMANDS}
+_SPECULATION_HELP = {
+    "auto": "what pays, measured while it runs",
+    "off": "plain decoding",
+    "ngram": "guesses from the text so far",
+    "draft": "guesses from the draft model",
+}
+_QUOTES = ("'", '"')
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One way to go on. text: the whole line once it is taken. label, help: fit to be shown.
+
+    final: whether the line is then complete, so that Enter may send it.
+    """
+
+    text: str
+    label: str
+    help: str = ""
+    final: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where values come from that only the app knows; called from any thread.
+
+    models: names for /model. options: what is set now, shown beside the settings.
+    """
+
+    models: Callable[[], Sequence[str]] = tuple
+    options: Callable[[], AnswerOptions] = AnswerOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """All ways to go on, best first. stands: whether the text is complete without any of them."""
+
+    all: tuple[Offer, ...] = ()
+    stands: bool = True
+
+
+def offers(text: str, sources: Sources) -> Offers:
+    """What the text may go on with; nothing where it is no command.
+
+    Looks into the folder that the text names, which may take a while.
+    """
+    if not text.startswith("/") or text.startswith("//") or "\n" in text:
+        return Offers()
+    name, _ = split(text)
+    behind = text[1 + len(name) :]
+    if not behind:
+        found = _names(name)
+    elif name in _COMMANDS:
+        found = _arguments(_COMMANDS[name], behind.lstrip(), sources)
+    else:
+        return Offers()
+    ways = (offer for offer in found if offer.text.rstrip() != text.rstrip())
+    return Offers(tuple(islice(ways, _MOST_OFFERED)), _stands(text, sources))
+
+
+def takes_while(text: str) -> bool:
+    """Whether the offers for this text come from a folder, and so from a thread."""
+    command = _COMMANDS.get(split(text)[0]) if text.startswith("/") else None
+    return command is not None and command.takes in {Takes.FILE, Takes.EXPORT}
+
+
+def _stands(text: str, sources: Sources) -> bool:
+    match parse(text):
+        case Attach(path):
+            return Path(path).expanduser().is_file() if _readable(path) else False
+        case SwitchModel(name):
+            return name is None or name in sources.models()
+        case Say() | Unknown() | Wrong():
+            return False
+        case _:
+            return True
+
+
+def _readable(path: str) -> bool:
+    return "\0" not in path and not path.startswith("~") or path.startswith(("~/", "~\\"))
+
+
+def _names(prefix: str) -> Iterator[Offer]:
+    for command in COMMANDS:
+        if command.name.startswith(prefix):
+            bare = command.takes is Takes.NOTHING
+            text = f"/{command.name}" if bare else f"/{command.name} "
+            label = f"/{command.name} {command.usage}".rstrip()
+            yield Offer(text, label, command.help, final=bare)
+
+
+def _arguments(command: CommandHelp, written: str, sources: Sources) -> Iterator[Offer]:
+    line = f"/{command.name} "
+    match command.takes:
+        case Takes.FILE:
+            return _files(line, written)
+        case Takes.EXPORT:
+            return _exports(line, written)
+        case Takes.SETTING:
+            return _settings(line, written, sources.options())
+        case Takes.MODEL:
+            return _models(line, written, sources.models())
+        case Takes.SPECULATION:
+            return _words(line, written, _SPECULATION_HELP)
+        case Takes.BRANCH:
+            return _words(line, written, {"next": "", "previous": ""})
+        case Takes.NOTHING | Takes.TEXT | Takes.NUMBER:
+            return iter(())
+
+
+def _words(line: str, written: str, helps: dict[str, str]) -> Iterator[Offer]:
+    for word, about in helps.items():
+        if word.startswith(written.lower()):
+            yield Offer(line + word, word, about)
+
+
+def _models(line: str, written: str, names: Sequence[str]) -> Iterator[Offer]:
+    wanted = written.lower()
+    for name in sorted(names, key=lambda name: not name.lower().startswith(wanted)):
+        if wanted in name.lower() and name.isprintable():
+            yield Offer(line + name, shown(name))
+
+
+def _settings(line: str, written: str, options: AnswerOptions) -> Iterator[Offer]:
+    name, space, value = written.partition(" ")
+    if not space:
+        for setting in SETTINGS.values():
+            if setting.name.startswith(name.lower()):
+                now = in_words(options, setting.name)
+                yield Offer(f"{line}{setting.name} ", now, setting.help, final=False)
+    elif name in SETTINGS:
+        values = ("on", "off", DEFAULT) if SETTINGS[name].kind is bool else (DEFAULT,)
+        for one in values:
+            if one.startswith(value.strip().lower()):
+                yield Offer(f"{line}{name} {one}", one)
+
+
+def _files(line: str, written: str) -> Iterator[Offer]:
+    quote = written[:1] if written[:1] in _QUOTES else ""
+    folder, stem = os.path.split(written[len(quote) :])
+    for name, is_folder in _entries(folder, stem):
+        path = os.path.join(folder, name)  # noqa: PTH118 keeps the path as it was written
+        if is_folder:
+            yield Offer(f"{line}{_opened(quote, path)}{os.sep}", f"{name}{os.sep}", final=False)
+        else:
+            yield Offer(line + quoted(path), name)
+
+
+def _exports(line: str, written: str) -> Iterator[Offer]:
+    folder, stem = os.path.split(written)
+    if not stem.lower().endswith(EXPORTS):
+        for ending, about in zip(EXPORTS, ("to read", "with all figures"), strict=True):
+            name = (stem or "conversation") + ending
+            yield Offer(line + os.path.join(folder, name), name, about)  # noqa: PTH118
+    for offer in _files(line, written):
+        if not offer.final:
+            yield offer
+
+
+def _opened(quote: str, path: str) -> str:
+    """A path that goes on; its quote is closed when it ends."""
+    return f"'{path}" if not quote and path != path.lstrip() else quote + path
+
+
+def _entries(folder: str, stem: str) -> list[tuple[str, bool]]:
+    """Names in a folder that go on from `stem`, and which of them are folders; by name."""
+    try:
+        place = Path(folder or ".").expanduser()
+        with os.scandir(place) as entries:
+            found = [
+                (entry.name, entry.is_dir())
+                for entry in islice(entries, _MOST_READ)
+                if _goes_on(entry.name, stem)
+            ]
+    except (OSError, ValueError, RuntimeError):
+        return []  # a folder that cannot be read has nothing to offer; sending tells why
+    return sorted(found, key=lambda entry: (not entry[1], entry[0].lower()))
+
+
+def _goes_on(name: str, stem: str) -> bool:
+    # a name with control characters cannot stand in the prompt
+    hidden = name.startswith(".") and not stem.startswith(".")
+    return name.isprintable() and not hidden and name.lower().startswith(stem.lower())
+
+
+class CompletionList(OptionList, can_focus=False):
+    """Lies over the conversation, above the prompt; keys come from the prompt."""
+
+    DEFAULT_CSS = """
+    CompletionList {
+        overlay: screen;
+        display: none;
+        width: 100%;
+        padding: 0 1;
+        border: round $rule;
+        background: $background;
+        scrollbar-size-vertical: 1;
+    }
+    """
+    BINDINGS: ClassVar = []
+
+    class Taken(Message):
+        """One was clicked."""
+
+        def __init__(self, offer: Offer) -> None:
+            super().__init__()
+            self.offer = offer
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+        self._offers: tuple[Offer, ...] = ()
+        self.chosen = False
+
+    @property
+    def open(self) -> bool:
+        return bool(self._offers)
+
+    @property
+    def highlighted_offer(self) -> Offer | None:
+        at = self.highlighted
+        return None if at is None or at >= len(self._offers) else self._offers[at]
+
+    def offer(self, found: Offers) -> None:
+        """Show these; none closes the list."""
+        if found.all == self._offers:
+            self._highlight_first(found)
+            return
+        self._offers = found.all
+        self.set_options([Option(_row(offer, self._label_width())) for offer in found.all])
+        rows = min(len(found.all), _MOST_ROWS)
+        self.styles.height = rows + self.gutter.height
+        self.styles.offset = (0, -(rows + self.gutter.height))
+        self.display = self.open
+        self._highlight_first(found)
+
+    def close(self) -> None:
+        self.offer(Offers())
+
+    def move(self, step: int) -> None:
+        """Highlight another one, round and round."""
+        count = len(self._offers)
+        at = self.highlighted
+        if count:
+            self.highlighted = (step - (step > 0) if at is None else at + step) % count
+            self.chosen = True
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        if event.option_index < len(self._offers):
+            self.post_message(self.Taken(self._offers[event.option_index]))
+
+    def _highlight_first(self, found: Offers) -> None:
+        self.chosen = False
+        self.highlighted = 0 if found.all and not found.stands else None
+
+    def _label_width(self) -> int:
+        widths = [cell_len(offer.label) for offer in self._offers]
+        return min(max(widths, default=0), _WIDEST_LABEL)
+
+
+def _row(offer: Offer, width: int) -> Content:
+    label = Content(offer.label)
+    if not offer.help:
+        return label
+    gap = " " * (max(0, width - cell_len(offer.label)) + 2)
+    return Content.assemble(label, gap, (offer.help, "$quiet"))
