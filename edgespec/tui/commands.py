@@ -19,7 +19,13 @@ from edgespec.options import AnswerOptions, Speculation
 from edgespec.tui.settable import Value, changed, checked
 
 EXPORTS = (".md", ".json")
-SPECULATION_WORDS = {"auto": "auto", "off": "none", "ngram": "ngram", "draft": "draft"}
+# what is written, the proposer it names, and its help
+SPECULATION_WORDS = {
+    "auto": ("auto", "what pays, measured while it runs"),
+    "off": ("none", "plain decoding"),
+    "ngram": ("ngram", "guesses from the text so far"),
+    "draft": ("draft", "guesses from the draft model"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +277,7 @@ def split(text: str) -> tuple[str, str]:
 def quoted(path: str) -> str:
     """The path as it can be written behind a command, whatever it holds."""
     plain = path == path.strip() and path[:1] not in {"'", '"'} and path not in {"", "-"}
-    if plain:
-        return path
-    return f"'{path}'" if "'" not in path[-1:] else f'"{path}"'
+    return path if plain else f"'{path}'"
 
 
 def unquoted(rest: str) -> str:
@@ -325,7 +329,7 @@ def _spec(rest: str) -> Command:
     words = rest.lower().split()
     if not words:
         return ShowSpeculation()
-    proposer = SPECULATION_WORDS.get(words[0])
+    proposer, _ = SPECULATION_WORDS.get(words[0], (None, ""))
     lengths = words[1:] if proposer is not None else words
     if len(lengths) > 1 or not all(length.isdecimal() for length in lengths):
         known = ", ".join(SPECULATION_WORDS)

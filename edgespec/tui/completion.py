@@ -1,4 +1,4 @@
-"""What a command may go on with, and the list of it above the prompt."""
+"""What a command may go on with: names, settings, files, models."""
 
 from __future__ import annotations
 
@@ -7,13 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar
-
-from rich.cells import cell_len
-from textual.content import Content
-from textual.message import Message
-from textual.widgets import OptionList
-from textual.widgets.option_list import Option
 
 from edgespec.models.shown import shown
 from edgespec.options import AnswerOptions
@@ -36,15 +29,7 @@ from edgespec.tui.settable import DEFAULT, SETTINGS, in_words
 
 _MOST_OFFERED = 200
 _MOST_READ = 5000  # entries of one folder that are looked at
-_MOST_ROWS = 8
-_WIDEST_LABEL = 40
 _COMMANDS = {command.name: command for command in COMMANDS}
-_SPECULATION_HELP = {
-    "auto": "what pays, measured while it runs",
-    "off": "plain decoding",
-    "ngram": "guesses from the text so far",
-    "draft": "guesses from the draft model",
-}
 _QUOTES = ("'", '"')
 
 
@@ -108,7 +93,7 @@ def takes_while(text: str) -> bool:
 def _stands(text: str, sources: Sources) -> bool:
     match parse(text):
         case Attach(path):
-            return Path(path).expanduser().is_file() if _readable(path) else False
+            return _is_file(path)
         case SwitchModel(name):
             return name is None or name in sources.models()
         case Say() | Unknown() | Wrong():
@@ -117,8 +102,11 @@ def _stands(text: str, sources: Sources) -> bool:
             return True
 
 
-def _readable(path: str) -> bool:
-    return "\0" not in path and not path.startswith("~") or path.startswith(("~/", "~\\"))
+def _is_file(path: str) -> bool:
+    try:
+        return Path(path).expanduser().is_file()
+    except (OSError, ValueError, RuntimeError):
+        return False
 
 
 def _names(prefix: str) -> Iterator[Offer]:
@@ -142,7 +130,9 @@ def _arguments(command: CommandHelp, written: str, sources: Sources) -> Iterator
         case Takes.MODEL:
             return _models(line, written, sources.models())
         case Takes.SPECULATION:
-            return _words(line, written, _SPECULATION_HELP)
+            return _words(
+                line, written, {word: about for word, (_, about) in SPECULATION_WORDS.items()}
+            )
         case Takes.BRANCH:
             return _words(line, written, {"next": "", "previous": ""})
         case Takes.NOTHING | Takes.TEXT | Takes.NUMBER:
@@ -222,86 +212,3 @@ def _goes_on(name: str, stem: str) -> bool:
     # a name with control characters cannot stand in the prompt
     hidden = name.startswith(".") and not stem.startswith(".")
     return name.isprintable() and not hidden and name.lower().startswith(stem.lower())
-
-
-class CompletionList(OptionList, can_focus=False):
-    """Lies over the conversation, above the prompt; keys come from the prompt."""
-
-    DEFAULT_CSS = """
-    CompletionList {
-        overlay: screen;
-        display: none;
-        width: 100%;
-        padding: 0 1;
-        border: round $rule;
-        background: $background;
-        scrollbar-size-vertical: 1;
-    }
-    """
-    BINDINGS: ClassVar = []
-
-    class Taken(Message):
-        """One was clicked."""
-
-        def __init__(self, offer: Offer) -> None:
-            super().__init__()
-            self.offer = offer
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, markup=False)
-        self._offers: tuple[Offer, ...] = ()
-        self.chosen = False
-
-    @property
-    def open(self) -> bool:
-        return bool(self._offers)
-
-    @property
-    def highlighted_offer(self) -> Offer | None:
-        at = self.highlighted
-        return None if at is None or at >= len(self._offers) else self._offers[at]
-
-    def offer(self, found: Offers) -> None:
-        """Show these; none closes the list."""
-        if found.all == self._offers:
-            self._highlight_first(found)
-            return
-        self._offers = found.all
-        self.set_options([Option(_row(offer, self._label_width())) for offer in found.all])
-        rows = min(len(found.all), _MOST_ROWS)
-        self.styles.height = rows + self.gutter.height
-        self.styles.offset = (0, -(rows + self.gutter.height))
-        self.display = self.open
-        self._highlight_first(found)
-
-    def close(self) -> None:
-        self.offer(Offers())
-
-    def move(self, step: int) -> None:
-        """Highlight another one, round and round."""
-        count = len(self._offers)
-        at = self.highlighted
-        if count:
-            self.highlighted = (step - (step > 0) if at is None else at + step) % count
-            self.chosen = True
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
-        if event.option_index < len(self._offers):
-            self.post_message(self.Taken(self._offers[event.option_index]))
-
-    def _highlight_first(self, found: Offers) -> None:
-        self.chosen = False
-        self.highlighted = 0 if found.all and not found.stands else None
-
-    def _label_width(self) -> int:
-        widths = [cell_len(offer.label) for offer in self._offers]
-        return min(max(widths, default=0), _WIDEST_LABEL)
-
-
-def _row(offer: Offer, width: int) -> Content:
-    label = Content(offer.label)
-    if not offer.help:
-        return label
-    gap = " " * (max(0, width - cell_len(offer.label)) + 2)
-    return Content.assemble(label, gap, (offer.help, "$quiet"))

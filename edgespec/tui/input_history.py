@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+_MOST_KEPT = 1000
+
 
 class InputHistory:
     """Past inputs, oldest first, and the unsent draft that waits behind the newest."""
@@ -14,7 +18,14 @@ class InputHistory:
     def add(self, text: str) -> None:
         if not self._past or self._past[-1] != text:
             self._past.append(text)
+            del self._past[:-_MOST_KEPT]
         self._at, self._draft = len(self._past), ""
+
+    def begin_with(self, earlier: Iterable[str]) -> None:
+        """Put inputs of earlier sessions, oldest first, before those of this one."""
+        since, self._past = self._past, []
+        for text in (*earlier, *since):
+            self.add(text)
 
     def older(self, current: str) -> str | None:
         """The input before the one shown; None if there is none."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -11,14 +12,53 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from edgespec.text.sanitize import clean
+from edgespec.tui.completion import Offer
 from edgespec.tui.input_history import InputHistory
+
+LONG_PASTE = 10_000  # characters that no one edits in a box of a few lines
+_SLOW_TO_CLEAN = 100_000  # characters
+
+
+class Menu(Protocol):
+    """A list of ways to go on that the keys of the box move through while it is open."""
+
+    @property
+    def is_open(self) -> bool: ...
+
+    def chosen(self, text: str) -> Offer | None:
+        """What Enter takes."""
+
+    def first(self, text: str) -> Offer | None:
+        """What Tab takes."""
+
+    def move(self, step: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class NoMenu:
+    """Never open."""
+
+    is_open = False
+
+    def chosen(self, text: str) -> None:
+        return None
+
+    def first(self, text: str) -> None:
+        return None
+
+    def move(self, step: int) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
 
 
 class PromptBox(TextArea):
     """A text area that grows to a few lines and remembers what was sent."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+j", "insert_newline", "New line", show=False),
+        Binding("ctrl+j,shift+enter,alt+enter", "insert_newline", "New line", show=False),
     ]
     DEFAULT_CSS = """
     PromptBox {
@@ -44,32 +84,89 @@ class PromptBox(TextArea):
 
         text: str
 
-    def __init__(self, *, id: str | None = None) -> None:
+    @dataclass
+    class PastedLong(Message):
+        """Too much was pasted for the box, which does not hold it. text: fit to be shown."""
+
+        text: str
+
+    class TakenBack(Message):
+        """Backspace was pressed where there is nothing to delete."""
+
+    def __init__(
+        self, *, id: str | None = None, menu: Menu | None = None, holds: int | None = None
+    ) -> None:
+        """holds: characters of a paste; one that is longer becomes a message. None = any."""
         super().__init__(
             id=id, highlight_cursor_line=False, placeholder="Ask something", soft_wrap=True
         )
         self.inputs = InputHistory()
+        self._menu: Menu = menu or NoMenu()
+        self._holds = holds
 
     def sent(self) -> None:
         """Take the text as sent: remember it and empty the box."""
         self.inputs.add(self.text)
         self.clear()
 
+    def take(self, offer: Offer, *, send: bool) -> None:
+        """Put what was offered in place of the text; send: submit it, if it is complete."""
+        self.put(offer.text)
+        if send and offer.final:
+            self.submit()
+
+    def put(self, text: str) -> None:
+        """Replace the text; it can be undone."""
+        self._replace_via_keyboard(text, (0, 0), self.document.end)
+        self.move_cursor(self.document.end)
+
+    def submit(self) -> None:
+        if self.text.strip():
+            self.post_message(self.Submitted(self.text))
+
     async def _on_key(self, event: events.Key) -> None:
-        if event.key == "enter":
+        if self._is_mine(event.key):
             event.stop()
             event.prevent_default()
-            if self.text.strip():
-                self.post_message(self.Submitted(self.text))
             return
         await super()._on_key(event)
+
+    def _is_mine(self, key: str) -> bool:
+        """Whether the key was for the menu, for sending, or for what is attached."""
+        if self._menu.is_open and self._is_for_menu(key):
+            return True
+        if key == "enter":
+            self.submit()
+        elif key == "backspace" and not self.text:
+            self.post_message(self.TakenBack())
+        else:
+            return False
+        return True
+
+    def _is_for_menu(self, key: str) -> bool:
+        if key in {"up", "down"}:
+            self._menu.move(1 if key == "down" else -1)
+        elif key == "escape":
+            self._menu.close()
+        elif key == "tab" and (offer := self._menu.first(self.text)):
+            self.take(offer, send=False)
+        elif key == "enter" and (offer := self._menu.chosen(self.text)):
+            self.take(offer, send=True)
+        else:
+            return False
+        return True
 
     async def _on_paste(self, event: events.Paste) -> None:
         # the base class would insert the raw text as well, and a paste may hold escape sequences
         event.prevent_default()
         event.stop()
-        text = clean(event.text)
-        if result := self._replace_via_keyboard(text, *self.selection):
+        if len(event.text) > _SLOW_TO_CLEAN:
+            text = await asyncio.to_thread(clean, event.text)
+        else:
+            text = clean(event.text)
+        if self._holds is not None and len(text) > self._holds:
+            self.post_message(self.PastedLong(text))
+        elif result := self._replace_via_keyboard(text, *self.selection):
             self.move_cursor(result.end_location)
 
     def action_insert_newline(self) -> None:

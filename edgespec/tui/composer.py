@@ -1,0 +1,220 @@
+"""All that is about the next message: the prompt, its commands, and what is attached."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import TextArea
+
+from edgespec.errors import EdgespecError
+from edgespec.text.documents import MAX_BYTES
+from edgespec.text.sanitize import clean
+from edgespec.tui.attach import Attached, Attachments, Room, read_attachment, refusal
+from edgespec.tui.chips import Chips
+from edgespec.tui.commands import Attach, Command, Detach, Say, Unknown, Wrong, as_message, parse
+from edgespec.tui.completion import Offers, Sources, offers, takes_while
+from edgespec.tui.completion_list import CompletionList
+from edgespec.tui.prompt_box import LONG_PASTE, PromptBox
+
+_LOOKING = "looking into folders"
+_READING = "reading attachments"
+
+
+class Composer(Vertical):
+    """Says what the user wants; the app does it, and says with sent() that it was taken."""
+
+    DEFAULT_CSS = """
+    Composer { height: auto; }
+    """
+
+    @dataclass
+    class Submitted(Message):
+        """A message for the model. text: fit to be shown, not blank."""
+
+        text: str
+        attached: tuple[Attached, ...]
+
+    @dataclass
+    class Asked(Message):
+        """A command for the app; those about attachments are done already."""
+
+        command: Command
+
+    @dataclass
+    class Refused(Message):
+        """What was written cannot be done. reason: one line, fit to be shown."""
+
+        reason: str
+
+    @dataclass
+    class CountWanted(Message):
+        """Somebody has to count tokens, and to tell counted()."""
+
+        tag: str
+        text: str
+
+    def __init__(self, sources: Sources | None = None, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._sources = sources or Sources()
+        self._attachments = Attachments()
+        self._room: Room | None = None
+        self._pastes = 0
+        self._list = CompletionList(id="completion")
+        self._chips = Chips(id="chips")
+        self.box = PromptBox(id="prompt", menu=self._list, holds=LONG_PASTE)
+
+    def compose(self) -> ComposeResult:
+        yield self._list
+        yield self._chips
+        yield self.box
+
+    @property
+    def attached(self) -> tuple[Attached, ...]:
+        return self._attachments.all
+
+    @property
+    def completing(self) -> bool:
+        """Whether Esc closes the list of completions first."""
+        return self._list.is_open
+
+    def close_completion(self) -> None:
+        self._list.close()
+
+    def sent(self) -> None:
+        """What was written has been taken; a message took what was attached along."""
+        if isinstance(parse(self.box.text), Say):
+            self._attachments.take()
+            self._show_chips()
+        self.box.sent()
+
+    def put(self, text: str, attached: Sequence[Attached] = ()) -> None:
+        """Write an earlier message into the prompt, as when it is edited."""
+        self._attachments.take()
+        for one in attached:
+            self.attach(one)
+        self._show_chips()
+        self.box.put(as_message(text))
+
+    def remember(self, messages: Iterable[str]) -> None:
+        """Messages of earlier sessions, oldest first, for the arrow keys."""
+        self.box.inputs.begin_with(as_message(message) for message in messages)
+
+    def attach(self, one: Attached) -> None:
+        tag = self._attachments.add(one)
+        self._show_chips()
+        if one.tokens is None:
+            self._ask_for_counts(tag)
+
+    def counted(self, tag: str, tokens: int) -> None:
+        """The answer to CountWanted."""
+        if self._attachments.counted(tag, tokens):
+            self._show_chips()
+
+    def set_room(self, room: Room | None) -> None:
+        """What of the context is free; None = not known, as before a model is loaded."""
+        if room != self._room:
+            self._room = room
+            self._show_chips()
+
+    def count_again(self) -> None:
+        """Another model counts otherwise."""
+        self._attachments.forget_counts()
+        self._show_chips()
+        self._ask_for_counts()
+
+    # what the prompt says
+
+    def on_prompt_box_submitted(self, message: PromptBox.Submitted) -> None:
+        message.stop()
+        match parse(message.text):
+            case Say(text):
+                self._submit(clean(text).strip())
+            case Attach(path):
+                self.run_worker(self._read(path, message.text), group=_READING)
+            case Detach():
+                self._take_back()
+                self.box.sent()
+            case Unknown() | Wrong() as refused:
+                self._refuse(refused.reason)
+            case command:
+                self.post_message(self.Asked(command))
+
+    def on_prompt_box_taken_back(self, message: PromptBox.TakenBack) -> None:
+        message.stop()
+        self._take_back()
+
+    def on_prompt_box_pasted_long(self, message: PromptBox.PastedLong) -> None:
+        message.stop()
+        if len(message.text.encode()) > MAX_BYTES:
+            self._refuse(f"the paste holds more than {MAX_BYTES // 1024**2} MiB; give a part of it")
+            return
+        self._pastes += 1
+        self.attach(Attached(f"pasted text {self._pastes}", message.text))
+
+    def on_text_area_changed(self, message: TextArea.Changed) -> None:
+        message.stop()
+        text = self.box.text
+        self.workers.cancel_group(self, _LOOKING)
+        if takes_while(text):
+            self.run_worker(self._look(text), group=_LOOKING)
+        else:
+            self._offer(text, offers(text, self._sources))
+
+    def on_completion_list_taken(self, message: CompletionList.Taken) -> None:
+        message.stop()
+        self.box.take(message.offer, send=False)
+        self.box.focus()
+
+    def on_chips_removed(self, message: Chips.Removed) -> None:
+        message.stop()
+        self._attachments.remove(message.index)
+        self._show_chips()
+        self.box.focus()
+
+    def _submit(self, text: str) -> None:
+        reason = refusal(self.attached, self._room) if self._room and self.attached else ""
+        if reason:
+            self._refuse(reason)
+        elif text:
+            self.post_message(self.Submitted(text, self.attached))
+
+    def _refuse(self, reason: str) -> None:
+        self.post_message(self.Refused(reason))
+
+    def _take_back(self) -> None:
+        self._attachments.remove_last()
+        self._show_chips()
+
+    async def _read(self, path: str, written: str) -> None:
+        try:
+            one = await asyncio.to_thread(read_attachment, path)
+        except EdgespecError as error:
+            self._refuse(clean(str(error), one_line=True))
+            return
+        if self.box.text == written:
+            self.box.sent()
+        self.attach(one)
+
+    async def _look(self, text: str) -> None:
+        found = await asyncio.to_thread(offers, text, self._sources)
+        if self.box.text == text:
+            self._offer(text, found)
+
+    def _offer(self, text: str, found: Offers) -> None:
+        above = self.region.y - self._list.styles.gutter.height
+        self._list.offer(text, found, above)
+
+    def _ask_for_counts(self, only: str | None = None) -> None:
+        for tag, text in self._attachments.uncounted():
+            if only in (None, tag):
+                self.post_message(self.CountWanted(tag, text))
+
+    def _show_chips(self) -> None:
+        known = all(one.tokens is not None for one in self.attached)
+        too_much = self._room is not None and known and bool(refusal(self.attached, self._room))
+        self._chips.show(self.attached, too_much=too_much)
