@@ -36,4 +36,4 @@ def columns(shares: Sequence[float], height: int, width: int = 2) -> list[str]:
 
 def _eighths(share: float, cells: int = 1) -> int:
     inside = min(max(share, 0.0), 1.0)
-    return max(round(inside * cells * 8), _SMALLEST) if inside > 0 else 0
+    return min(max(round(inside * cells * 8), _SMALLEST), cells * 8) if inside > 0 else 0

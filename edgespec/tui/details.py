@@ -15,6 +15,8 @@ _ORIGINS = {
     Kind.PLAIN: "the model's own: nothing was guessed",
 }
 _UNKNOWN = "not written in this session: no round is known"
+_NO_TEXT = "…"
+_SMALLEST_SHOWN = 0.001
 
 
 class Explanation(Protocol):
@@ -64,7 +66,8 @@ def detail_of(
 ) -> Detail:
     """Fold what the round and the engine know. text: of the token, where no round is known."""
     if row is None:
-        return _explained(Detail(index, None, token_text(text, 0), _UNKNOWN), explanation)
+        known = token_text(text, 0) if text else _NO_TEXT
+        return _explained(Detail(index, None, known, _UNKNOWN), explanation)
     written = row.token(index)
     if explanation is None and written.logprob is not None:
         explanation = written
@@ -117,3 +120,8 @@ def _origin(written: Committed, row: RoundRow) -> str:
 
 def _probability(logprob: float | None) -> float | None:
     return None if logprob is None else math.exp(min(logprob, 0.0))
+
+
+def percent(probability: float) -> str:
+    """A probability for people; what is small but not zero is not shown as zero."""
+    return f"{probability:.1%}" if probability >= _SMALLEST_SHOWN else f"<{_SMALLEST_SHOWN:.1%}"

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import Static
 
 from edgespec.decoding.events import Alternative
-from edgespec.tui.details import Explanation
-from edgespec.tui.rounds import Rounds
+from edgespec.models.shown import shown
+from edgespec.tui.details import Detail, Explanation, detail_of
+from edgespec.tui.round_list import RoundList
+from edgespec.tui.rounds import RoundRow, Rounds
+from edgespec.tui.token_detail import MOST_ALTERNATIVES, Alternatives, TokenDetail
+
+_REST_S = 0.12  # a cursor that only passes by asks the model nothing
+_MOST_EXPLAINED = 1024
+_ASKING = "asking the model…"
+_LEGEND = "✓ right  ✗ wrong  · unseen   ms draft+verify"
 
 
 class Inspector(Vertical):
     """Shows the rounds of one answer; the app adds rounds to `rounds` and calls `update_rows`.
 
-    The keys of a token are the answer's `key` and its `index` in the answer, from 0.
+    A token is named by its answer's `key` and its `index` in the answer, from 0. Changes of what
+    was written go through `retract` and `steer`, so that nothing outdated is shown.
     """
 
     class TokenChosen(Message):
@@ -29,7 +45,6 @@ class Inspector(Vertical):
         def __init__(self, key: int, index: int, alternative: Alternative) -> None:
             super().__init__()
             self.key, self.index, self.alternative = key, index, alternative
-            self.token = alternative.token
 
     class Wanted(Message):
         """What the target thought of this token is not known yet: answer with `explained`."""
@@ -38,39 +53,169 @@ class Inspector(Vertical):
             super().__init__()
             self.key, self.index = key, index
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(str(n), f"choose({n})", f"Rewrite with alternative {n}", show=False)
+        for n in range(1, MOST_ALTERNATIVES + 1)
+    ]
+    DEFAULT_CSS = """
+    Inspector {
+        width: 48;
+        max-width: 100%;
+        height: 1fr;
+        padding: 0 1;
+        border-left: solid $rule;
+        border-title-color: $quiet;
+        background: $background;
+
+        &:focus-within { border-left: solid $primary; }
+        & > #legend { height: 1; }
+    }
+    """
+
     def __init__(self, rounds: Rounds | None = None, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.rounds = rounds if rounds is not None else Rounds()
+        self.list = RoundList(self.rounds)
+        self.detail = TokenDetail()
+        self.alternatives = Alternatives()
+        self._selected: tuple[int, int] | None = None
+        self._text = ""
+        self._row: RoundRow | None = None
+        self._explained: dict[tuple[int, int], Explanation] = {}
+        self._unexplained: dict[tuple[int, int], str] = {}
+        self._resting: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(Content.styled(_LEGEND, "$quiet"), id="legend", markup=False)
+        yield self.list
+        yield self.detail
+        yield self.alternatives
+
+    def on_mount(self) -> None:
+        self.alternatives.show(None)
+
+    # what the app tells
 
     def follow(self, key: int) -> None:
         """Show an answer from now on and stay at its latest round; for an answer that begins."""
-        raise NotImplementedError
+        self._set_selected(None)
+        self.list.follow(key)
 
     def update_rows(self) -> None:
-        """Bring the rows up to date; called some thirty times a second."""
-        raise NotImplementedError
+        """Bring the rows up to date; called up to thirty times a second, cheap while not shown."""
+        if self.display:
+            self.list.update_rows()
+            if self._selected is not None and self.rounds.find(*self._selected) is not self._row:
+                self._show_selected()
 
     @property
     def selected(self) -> tuple[int, int] | None:
         """The answer's key and the index of the token in detail."""
-        raise NotImplementedError
+        return self._selected
 
     def select(self, key: int, index: int, text: str = "") -> None:
         """Show a token in detail. text: what it says, where no round of it is known."""
-        raise NotImplementedError
+        self.list.go_to(key, index)
+        self._set_selected((key, index), text)
 
     def explained(self, key: int, index: int, explanation: Explanation) -> None:
         """What the target thought of a token; kept, and shown if it is the one selected."""
-        raise NotImplementedError
+        if len(self._explained) >= _MOST_EXPLAINED:
+            del self._explained[next(iter(self._explained))]
+        self._explained[key, index] = explanation
+        self._unexplained.pop((key, index), None)
+        if self._selected == (key, index):
+            self._show_selected()
 
     def unexplained(self, key: int, index: int, why: str) -> None:
         """Say in a line why the details of a token cannot be had."""
-        raise NotImplementedError
+        self._unexplained = {(key, index): shown(why)}
+        if self._selected == (key, index):
+            self._show_selected()
 
-    def forget(self, key: int, index: int = 0) -> None:
-        """Drop what was explained of an answer's tokens from `index` on: they change."""
-        raise NotImplementedError
+    def retract(self, key: int, tokens: int) -> None:
+        """Keep what belongs to the first `tokens` tokens of an answer; the rest is rewritten."""
+        self.rounds.retract(key, tokens)
+        self._forget(key, tokens)
+
+    def steer(self, key: int, index: int, chosen: Alternative) -> None:
+        """Retract all from `index` on, where the chosen token stands now."""
+        self.rounds.steer(key, index, chosen)
+        self._forget(key, index)
 
     def clear(self) -> None:
         """Forget all answers, the rounds too."""
-        raise NotImplementedError
+        self.rounds.clear()
+        self._explained.clear()
+        self._unexplained.clear()
+        self._set_selected(None)
+        self.list.show_nothing()
+
+    def focus_rows(self) -> None:
+        """Let the keys go to the rounds."""
+        self.list.focus()
+
+    # what the user does
+
+    def on_round_list_moved(self, message: RoundList.Moved) -> None:
+        message.stop()
+        self._set_selected((message.key, message.index))
+        self.post_message(self.TokenChosen(message.key, message.index))
+
+    def on_round_list_entered(self, message: RoundList.Entered) -> None:
+        message.stop()
+        if self.alternatives.display:
+            self.alternatives.focus()
+
+    def on_option_list_option_selected(self, message: Alternatives.OptionSelected) -> None:
+        message.stop()
+        self.action_choose(message.option_index + 1)
+
+    def action_choose(self, number: int) -> None:
+        """Have the answer written anew with one of the alternatives, from 1."""
+        chosen = self.alternatives.choice(number)
+        if chosen is not None and self._selected is not None:
+            self.list.focus()
+            self.post_message(self.Resteer(*self._selected, chosen))
+
+    # the token in detail
+
+    def _set_selected(self, selected: tuple[int, int] | None, text: str = "") -> None:
+        self._selected, self._text = selected, text
+        self._show_selected()
+
+    def _show_selected(self) -> None:
+        detail, self._row = None, None
+        if self._selected is not None:
+            self._row = self.rounds.find(*self._selected)
+            explanation = self._explained.get(self._selected)
+            detail = detail_of(self._selected[1], self._text, self._row, explanation)
+        self.detail.show(detail, self._unexplained.get(self._selected or (-1, -1), _ASKING))
+        self.alternatives.show(detail)
+        self._want(detail)
+
+    def _want(self, detail: Detail | None) -> None:
+        """Ask for what is not known, once the cursor rests."""
+        if self._resting is not None:
+            self._resting.stop()
+            self._resting = None
+        if detail is None or detail.alternatives or self._selected is None:
+            return
+        if self._selected not in self._explained and self._selected not in self._unexplained:
+            self._resting = self.set_timer(_REST_S, self._ask)
+
+    def _ask(self) -> None:
+        self._resting = None
+        if self._selected is not None:
+            self.post_message(self.Wanted(*self._selected))
+
+    def _forget(self, key: int, tokens: int) -> None:
+        """Drop what was explained of an answer's tokens from `tokens` on: they change."""
+        outdated = [at for at in self._explained if at[0] == key and at[1] >= tokens]
+        for at in outdated:
+            del self._explained[at]
+        self._unexplained.clear()
+        if self._selected is None or self._selected[0] != key:
+            return
+        gone = self._selected[1] >= tokens and self.rounds.find(*self._selected) is None
+        self._set_selected(None if gone else self._selected, self._text)

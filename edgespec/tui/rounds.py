@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import attrgetter
 
+from rich.cells import cell_len
+
 from edgespec.decoding.events import Alternative, Committed, Guess, Kind, Round
 from edgespec.models.shown import shown
 
@@ -51,6 +53,15 @@ class Piece:
     text: str
     index: int
     branches: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{'| ' * self.branches}{GLYPHS[self.fate]}{self.text}"
+
+    @property
+    def stands(self) -> bool:
+        """Whether it became part of the answer."""
+        return self.fate not in (Fate.REJECTED, Fate.UNTESTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +130,9 @@ class RoundRow:
 
     @property
     def times(self) -> str:
-        """Draft and verify, in ms."""
+        """Draft and verify, in ms; empty where no pass was made."""
+        if not self.event.verify_s:
+            return ""
         return f"{self.event.draft_s * 1e3:.1f}+{self.event.verify_s * 1e3:.1f}"
 
 
@@ -167,7 +180,9 @@ class Rounds:
         kept = bisect_right(rows, tokens - 1, key=attrgetter("first"))
         self._count -= len(rows) - kept
         del rows[kept:]
-        if rows and rows[-1].end > tokens:
+        if not kept:
+            self._rows.pop(key, None)
+        elif rows[-1].end > tokens:
             row = rows[-1]
             cut = row.event.tokens[: tokens - row.first]
             rows[-1] = replace(row, event=replace(row.event, tokens=cut))
@@ -193,9 +208,34 @@ class Rounds:
             del self._rows[key]
 
 
+def in_view(pieces: Sequence[Piece], width: int, selected: int | None) -> tuple[int, int]:
+    """The first piece and the one behind the last that are shown in `width` cells.
+
+    The token at place `selected` of the answer is among them; two cells at each end that is cut
+    are left for a mark.
+    """
+    sizes = [cell_len(piece.label) + 1 for piece in pieces]
+    of_selected = (n for n, piece in enumerate(pieces) if piece.stands and piece.index == selected)
+    wanted, first = next(of_selected, 0), 0
+    while first < wanted and _behind_last(sizes, first, width) <= wanted:
+        first += 1
+    return first, _behind_last(sizes, first, width)
+
+
+def _behind_last(sizes: Sequence[int], first: int, width: int) -> int:
+    room = width + 1 - (2 if first else 0)  # no space is needed behind the last
+    if sum(sizes[first:]) <= room:
+        return len(sizes)
+    last, used = first, 0
+    while last < len(sizes) and used + sizes[last] <= room - 2:
+        used += sizes[last]
+        last += 1
+    return max(last, first + 1)
+
+
 def token_text(text: str, token: int) -> str:
     """A token as it can be shown in a row: nothing invisible; its id where it has no text yet."""
-    return shown(text.replace("\n", "⏎"), _LONGEST_TEXT) if text else f"#{token}"
+    return shown(text.replace("\n", "⏎"), _LONGEST_TEXT) or f"#{token}"
 
 
 def proposer_name(source: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -17,7 +17,11 @@ _PATIENCE = 8  # rounds without a guess before speculation is called off; one is
 _PATIENCE_AT_START = 2
 _PLAN_CELLS = 30
 _SHORTENED_BEFORE = 4.5  # a part turns short before parts less than this less important go
-_PLAIN_PREFIX = "auto → plain: "  # how the planner begins; "spec off" says it already
+_CROPPED_BEFORE = 2.5  # a reason is worth more room than most figures
+_PLAIN_PREFIXES = ("auto → plain: ", "off: ")  # how plans begin; "spec off" says it already
+_ENOUGH_TOKENS = 16  # fewer say nothing about a ratio
+_NEARLY_FULL = 0.8
+_ASKED_FOR = {"auto": "auto", "ngram": "n-gram", "draft": "draft model"}
 
 
 class Tone(Enum):
@@ -30,12 +34,17 @@ class Tone(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of the line. Where it is narrow, the highest `rank` goes first."""
+    """A piece of the line. Where it is narrow, the highest `rank` goes first.
+
+    Before it goes it turns `short`, where that is given, or is cropped to what room there is, but
+    to no fewer than `least` cells, where that is not 0.
+    """
 
     text: str
-    rank: int
+    rank: float
     tone: Tone = Tone.FIGURE
     short: str = ""
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +72,13 @@ class Drafting:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the line shows besides the figures of the answer.
+    """What the line and the panel show besides the figures of the answer.
 
-    phase        what is going on before there are figures ("loading", "reading the prompt 40%").
-    proposer     what the user asked for: auto, none, ngram, draft.
-    draft_tokens guesses a round that the user asked for; None = what pays.
-    exactness    how closely text with guesses equals text without, as ModelInfo has it.
-    memory       what the model takes and what was free, as ModelInfo has it.
+    phase         what is going on before there are figures ("loading", "reading the prompt 40%").
+    proposer      what the user asked for: auto, none, ngram, draft.
+    draft_tokens  guesses a round that the user asked for; None = what pays.
+    exactness     how closely text with guesses equals text without, as ModelInfo has it.
+    memory        what the model takes and what was free, as ModelInfo has it.
     """
 
     pair: str = ""
@@ -82,10 +91,31 @@ class Situation:
     exactness: str = ""
     memory: str = ""
 
+    @property
+    def off(self) -> bool:
+        """Whether the user turned speculation off."""
+        return self.proposer == "none" or self.draft_tokens == 0
+
+    @property
+    def asked_for(self) -> str:
+        """How to guess, as the user asked for it, in words."""
+        if self.off:
+            return "off"
+        name = _ASKED_FOR.get(self.proposer, self.proposer)
+        return name if self.draft_tokens is None else f"{name} {_TIMES}{self.draft_tokens}"
+
+    @property
+    def context_share(self) -> float:
+        return self.context_used / self.context if self.context else 0.0
+
+    @property
+    def nearly_full(self) -> bool:
+        return self.context_share >= _NEARLY_FULL
+
 
 def status_parts(stats: Stats | None, drafting: Drafting, situation: Situation) -> list[Part]:
     """The parts of the line in the order in which they are read."""
-    parts = [Part(situation.pair, 8, Tone.ASIDE)] if situation.pair else []
+    parts = []
     if situation.show_mode:
         text = "show mode: drafting even where it does not pay"
         parts.append(Part(text, 1, Tone.WARNING, short="show mode"))
@@ -94,59 +124,132 @@ def status_parts(stats: Stats | None, drafting: Drafting, situation: Situation) 
     parts += _choice(drafting, situation)
     if stats is not None:
         parts += _figures(stats)
+    if situation.exactness:
+        label, _, _ = situation.exactness.partition(":")
+        parts.append(Part(label, 6.5, Tone.ASIDE))
     if situation.context:
-        used = f"{situation.context_used}/{situation.context}"
-        parts.append(Part(f"context {used}", 4, Tone.ASIDE, short=f"ctx {used}"))
+        parts.append(_context(situation))
     return parts
 
 
-def _choice(drafting: Drafting, situation: Situation) -> list[Part]:
-    if situation.proposer == "none":
-        return [Part("spec off: you turned it off", 1, Tone.WARNING, short="spec off")]
-    if drafting.off:
-        reason = drafting.plan.removeprefix(_PLAIN_PREFIX) or "no drafter had a guess"
-        text = f"spec off: {reason}"
-        return [Part(text, 1, Tone.WARNING, short=_cropped(text, _PLAN_CELLS))]
-    if drafting.drafted:
-        text = drafting.plan or f"{drafting.source} {_TIMES}{drafting.length}"
-        return [Part(text, 1, short=_cropped(text, _PLAN_CELLS))]
-    return []
+def costs(stats: Stats) -> bool:
+    """Whether this answer came slower than it would have without guesses."""
+    ratio = stats.speedup
+    enough = stats.drafted > 0 and stats.completion_tokens >= _ENOUGH_TOKENS
+    return enough and ratio is not None and round(ratio, 2) < 1
 
 
-def _figures(stats: Stats) -> list[Part]:
-    parts = []
+def speculation_notice(situation: Situation, *, answering: bool) -> str:
+    """What a change of how to guess means, said once when it is made."""
+    pays = ", whatever pays" * (situation.asked_for == "auto")
+    return f"speculation {situation.asked_for}{pays}{_from_when(answering)}"
+
+
+def show_mode_notice(on: bool, *, answering: bool) -> str:
+    """What turning show mode on or off means, said once when it is done."""
+    if not on:
+        return f"show mode off{_from_when(answering)}: drafting only where it pays"
+    return f"show mode on{_from_when(answering)}: drafting even where it does not pay"
+
+
+def _from_when(answering: bool) -> str:
+    return ", from the next round" if answering else ""
+
+
+def speculation(drafting: Drafting, situation: Situation) -> tuple[bool, str]:
+    """Whether guesses are made, and which or why not, in words."""
+    if situation.off:
+        return False, "you turned it off"
+    if not drafting.off:
+        plan = drafting.plan or f"{drafting.source} {_TIMES}{drafting.length}"
+        return True, plan if drafting.drafted else situation.asked_for
+    reason = drafting.plan
+    for prefix in _PLAIN_PREFIXES:
+        reason = reason.removeprefix(prefix)
+    return False, reason or "no drafter had a guess"
+
+
+def _choice(drafting: Drafting, situation: Situation) -> Iterator[Part]:
+    pair = [Part(situation.pair, 8, Tone.ASIDE)] if situation.pair else []
+    on, how = speculation(drafting, situation)
+    if not on:
+        yield Part(f"spec off: {how}", 1, Tone.WARNING, least=_PLAN_CELLS)
+        yield from pair
+    elif drafting.drafted or pair:
+        yield Part("spec on", 5.5)
+        yield from pair
+        yield Part(how, 1, least=_PLAN_CELLS)
+
+
+def _figures(stats: Stats) -> Iterator[Part]:
     if stats.tokens_per_second is not None:
-        parts.append(Part(f"{stats.tokens_per_second:.1f} tok/s", 2))
+        yield Part(f"{stats.tokens_per_second:.1f} tok/s", 2)
     plain = stats.plain_tokens_per_second
     if stats.speedup is not None and plain:
         ratio = f"{stats.speedup:.2f}{_TIMES}"
-        parts.append(Part(f"{ratio} plain ({plain:.1f})", 3, short=f"{ratio} plain"))
+        if costs(stats):
+            text = f"{ratio} plain ({plain:.1f}): speculation costs you here"
+            yield Part(text, 1.5, Tone.WARNING, short=f"{ratio} plain: it costs you")
+        else:
+            yield Part(f"{ratio} plain ({plain:.1f})", 3, short=f"{ratio} plain")
     elif plain:
-        parts.append(Part(f"plain {plain:.1f} tok/s", 6, Tone.ASIDE))
+        yield Part(f"plain {plain:.1f} tok/s", 6, Tone.ASIDE)
     if stats.tokens_per_round is not None:
-        parts.append(Part(f"{stats.tokens_per_round:.1f} tok/round", 6, Tone.ASIDE))
+        yield Part(f"{stats.tokens_per_round:.1f} tok/round", 6, Tone.ASIDE)
     if stats.acceptance_rate is not None:
-        parts.append(Part(f"{stats.acceptance_rate:.0%} accepted", 5, Tone.ASIDE))
+        yield Part(f"{stats.acceptance_rate:.0%} accepted", 5, Tone.ASIDE)
     if stats.time_to_first_token_s is not None:
-        parts.append(Part(f"first {stats.time_to_first_token_s:.2f} s", 7, Tone.ASIDE))
-    return parts
+        yield Part(f"first {stats.time_to_first_token_s:.2f} s", 7, Tone.ASIDE)
+
+
+def _context(situation: Situation) -> Part:
+    if situation.context_share >= 1:
+        text = "context full: answers end here; Ctrl+N starts a new chat"
+        return Part(text, 0.5, Tone.WARNING, short="context full")
+    used = f"{situation.context_used}/{situation.context}"
+    if situation.nearly_full:
+        full = f"context {int(situation.context_share * 100)}% full"
+        return Part(f"{full}: at 100% the answer ends", 1.5, Tone.WARNING, short=full)
+    return Part(f"context {used}", 4, Tone.ASIDE, short=f"ctx {used}")
+
+
+Move = Callable[[Part, int], Part | None]
 
 
 def fitted(parts: Sequence[Part], width: int) -> list[Part]:
     """The parts that fit into `width` cells, the last one left cropped."""
     kept: list[Part | None] = list(parts)
-    moves: list[tuple[float, int, Part | None]] = []
-    for index, part in enumerate(parts):
-        moves.append((part.rank, index, None))
-        if part.short:
-            shorter = replace(part, text=part.short, short="")
-            moves.append((part.rank + _SHORTENED_BEFORE, index, shorter))
-    for _, index, instead in sorted(moves, key=lambda move: -move[0]):
+    for _, index, move in sorted(_moves(parts), key=lambda at: -at[0]):
         left = [part for part in kept if part is not None]
-        if _cells(left) <= width or (instead is None and len(left) == 1):
+        too_much = _cells(left) - width
+        if too_much <= 0 or (move is _gone and len(left) == 1):
             break
-        kept[index] = instead
+        part = kept[index]
+        kept[index] = part and move(part, too_much)
     return [replace(part, text=_cropped(part.text, width)) for part in kept if part is not None]
+
+
+def _moves(parts: Sequence[Part]) -> Iterator[tuple[float, int, Move]]:
+    """What may happen to each part, and how early: the highest number comes first."""
+    for index, part in enumerate(parts):
+        yield part.rank, index, _gone
+        if part.short:
+            yield part.rank + _SHORTENED_BEFORE, index, _shortened
+        if part.least:
+            yield part.rank + _CROPPED_BEFORE, index, _squeezed
+
+
+def _gone(part: Part, too_much: int) -> Part | None:
+    return None
+
+
+def _shortened(part: Part, too_much: int) -> Part | None:
+    return replace(part, text=part.short)
+
+
+def _squeezed(part: Part, too_much: int) -> Part | None:
+    room = max(cell_len(part.text) - too_much, part.least)
+    return replace(part, text=_cropped(part.text, room))
 
 
 def status_text(stats: Stats | None, drafting: Drafting, situation: Situation, width: int) -> str:

@@ -9,7 +9,16 @@ from rich.cells import cell_len
 
 from edgespec.decoding.events import Event
 from edgespec.decoding.stats import Stats
-from edgespec.tui.status import Drafting, Situation, status_text
+from edgespec.tui.status import (
+    Drafting,
+    Situation,
+    Tone,
+    costs,
+    show_mode_notice,
+    speculation_notice,
+    status_parts,
+    status_text,
+)
 
 WIDE = 400
 SITUATION = Situation(pair="demo", context_used=412, context=4096)
@@ -36,7 +45,7 @@ GUESSING = drafting_of(guessed(" a", " b", accepted=1))
 
 def test_all_figures_are_there_where_there_is_room() -> None:
     assert status_text(folded(), GUESSING, SITUATION, WIDE) == (
-        "demo · draft ×4 · 30.0 tok/s · 3.00× plain (10.0) · 2.5 tok/round · 75% accepted"
+        "spec on · demo · draft ×4 · 30.0 tok/s · 3.00× plain (10.0) · 2.5 tok/round · 75% accepted"
         " · first 0.20 s · context 412/4096"
     )
 
@@ -48,7 +57,8 @@ def test_without_a_measured_plain_speed_no_ratio_is_claimed() -> None:
 
 
 def test_before_the_first_answer_only_what_is_known_is_shown() -> None:
-    assert status_text(None, Drafting(), SITUATION, WIDE) == "demo · context 412/4096"
+    text = status_text(None, Drafting(), SITUATION, WIDE)
+    assert text == "spec on · demo · auto · context 412/4096"
 
 
 def test_show_mode_is_labelled_in_words_and_on_the_narrowest_screen() -> None:
@@ -89,3 +99,102 @@ def test_the_least_important_parts_go_first() -> None:
     narrow = status_text(folded(), GUESSING, SITUATION, 54)
     assert narrow == "draft ×4 · 30.0 tok/s · 3.00× plain · ctx 412/4096"
     assert status_text(folded(), GUESSING, SITUATION, 12) == "draft ×4"
+
+
+REASON = "the draft model is right 41% of the time; a pass of 4 costs 3.1 plain ones"
+PARKED = drafting_of(*[plain(" a", plan=f"auto → plain: {REASON}")] * 2)
+SLOW = (SHORT[2], *[guessed(" a", " b", " c", accepted=1)] * 10)
+
+
+def test_at_100_columns_the_whole_reason_stands_beside_the_most_important_figures() -> None:
+    text = status_text(folded(), PARKED, SITUATION, 100)
+    assert f"spec off: {REASON}" in text
+    short = drafting_of(*[plain(" a", plan="auto → plain: prose; a pass of 4 costs 3.1")] * 2)
+    text = status_text(folded(), short, SITUATION, 100)
+    assert text == (
+        "spec off: prose; a pass of 4 costs 3.1 · 30.0 tok/s · 3.00× plain (10.0)"
+        " · 75% accepted · ctx 412/4096"
+    )
+
+
+def test_a_reason_is_cropped_only_as_far_as_is_needed() -> None:
+    wide, narrow = (status_text(folded(), PARKED, SITUATION, width) for width in (80, 50))
+    assert REASON[:40] in wide
+    assert REASON[:18] in narrow
+    assert "…" in narrow
+
+
+@pytest.mark.parametrize(
+    ("proposer", "tokens", "said"),
+    [("auto", None, "auto"), ("ngram", None, "n-gram"), ("draft", 4, "draft model ×4")],
+)
+def test_before_the_first_round_it_says_what_was_asked_for(
+    proposer: str, tokens: int | None, said: str
+) -> None:
+    situation = Situation(pair="demo", proposer=proposer, draft_tokens=tokens)
+    assert status_text(None, Drafting(), situation, WIDE) == f"spec on · demo · {said}"
+
+
+def test_no_guesses_a_round_is_the_same_as_off() -> None:
+    situation = Situation(pair="demo", draft_tokens=0)
+    assert status_text(None, GUESSING, situation, WIDE) == "spec off: you turned it off · demo"
+
+
+def test_speculation_that_is_switched_off_within_an_answer_is_off_at_once() -> None:
+    text = status_text(folded(), GUESSING, Situation(pair="demo", proposer="none"), WIDE)
+    assert text.startswith("spec off: you turned it off · demo · ")
+
+
+@pytest.mark.parametrize(
+    ("exactness", "label"),
+    [
+        ("bit-exact: the same text to the bit, whatever is guessed", "bit-exact"),
+        ("same up to rounding: wider passes change a score by at most 0.5", "same up to rounding"),
+    ],
+)
+def test_how_exact_the_text_is_stands_there_in_a_word(exactness: str, label: str) -> None:
+    parts = status_parts(None, Drafting(), Situation(pair="demo", exactness=exactness))
+    assert label in [part.text for part in parts]
+
+
+def test_a_context_of_80_percent_is_a_warning_that_says_what_will_happen() -> None:
+    def context(used: int) -> tuple[str, Tone]:
+        part = status_parts(None, Drafting(), Situation(context_used=used, context=1000))[-1]
+        return part.text, part.tone
+
+    assert context(799) == ("context 799/1000", Tone.ASIDE)
+    assert context(800) == ("context 80% full: at 100% the answer ends", Tone.WARNING)
+    assert context(999) == ("context 99% full: at 100% the answer ends", Tone.WARNING)
+    assert context(1000) == (
+        "context full: answers end here; Ctrl+N starts a new chat",
+        Tone.WARNING,
+    )
+
+
+def test_a_nearly_full_context_is_named_on_a_narrow_screen_too() -> None:
+    situation = Situation(pair="demo", context_used=900, context=1000)
+    assert "context 90% full" in status_text(folded(), GUESSING, situation, 50)
+
+
+def test_a_ratio_below_one_is_a_warning_in_words() -> None:
+    slow = folded(SLOW, plain_speed=40.0)
+    assert costs(slow)
+    wide = status_text(slow, GUESSING, SITUATION, WIDE)
+    assert "0.50× plain (40.0): speculation costs you here" in wide
+    assert "0.50× plain: it costs you" in status_text(slow, GUESSING, SITUATION, 60)
+    assert not costs(folded(SLOW, plain_speed=20.0))
+
+
+def test_a_plain_answer_costs_nothing_however_slow() -> None:
+    assert not costs(folded((SHORT[2],) * 40, plain_speed=400.0))
+
+
+def test_a_change_during_an_answer_says_from_when() -> None:
+    assert show_mode_notice(True, answering=True) == (
+        "show mode on, from the next round: drafting even where it does not pay"
+    )
+    assert show_mode_notice(False, answering=False) == "show mode off: drafting only where it pays"
+    auto, ngram = Situation(), Situation(proposer="ngram", draft_tokens=8)
+    assert speculation_notice(auto, answering=False) == "speculation auto, whatever pays"
+    assert speculation_notice(ngram, answering=True) == "speculation n-gram ×8, from the next round"
+    assert speculation_notice(Situation(proposer="none"), answering=False) == "speculation off"

@@ -1,0 +1,133 @@
+"""One token in detail, and what else might stand there, to choose from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from edgespec.decoding.events import Alternative
+from edgespec.tui.charts import bar
+from edgespec.tui.details import Detail, Refused, percent
+from edgespec.tui.rounds import token_text
+
+MOST_ALTERNATIVES = 5
+_MOST_REFUSED = 3
+_BAR_CELLS = 8
+_HINT = "Click a token, or go to one with the arrow keys, to see what else might stand there."
+_CHOOSE = "what might stand here: 1 to 5 rewrites from there"
+
+
+class TokenDetail(Static):
+    """What is known of a token, in a few lines."""
+
+    DEFAULT_CSS = """
+    TokenDetail {
+        height: auto;
+        max-height: 40%;
+        border-top: solid $rule;
+        background: $background;
+        color: $foreground;
+    }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(Content.styled(_HINT, "$quiet"), id=id, markup=False)
+
+    def show(self, detail: Detail | None, waiting: str = "") -> None:
+        """waiting: why there are no alternatives, where there are none."""
+        if detail is None:
+            self.update(Content.styled(_HINT, "$quiet"))
+            return
+        last = Content.styled(_CHOOSE if detail.alternatives else waiting, "$quiet")
+        self.update(Content("\n").join([*detail_lines(detail), last]))
+
+
+class Alternatives(OptionList):
+    """The best tokens for a place, of which any but the one that stands there can be chosen."""
+
+    DEFAULT_CSS = """
+    Alternatives {
+        height: auto;
+        min-height: 1;
+        max-height: 30%;
+        padding: 0;
+        border: none;
+        background: $background;
+        scrollbar-size-vertical: 1;
+
+        &:focus { border: none; background-tint: transparent; }
+        & > .option-list--option-disabled { color: $quiet; }
+    }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+        self.choices: tuple[Alternative, ...] = ()
+
+    def show(self, detail: Detail | None) -> None:
+        self.choices = detail.alternatives[:MOST_ALTERNATIVES] if detail is not None else ()
+        stands = detail.token if detail is not None else None
+        self.set_options(
+            Option(_line(number, choice, choice.token == stands), disabled=choice.token == stands)
+            for number, choice in enumerate(self.choices, 1)
+        )
+        self.display = bool(self.choices)
+        if self.choices:
+            self.action_first()
+
+    def choice(self, number: int) -> Alternative | None:
+        """The token to write instead, where there is one of that number (from 1)."""
+        inside = 1 <= number <= len(self.choices)
+        if not inside or self.get_option_at_index(number - 1).disabled:
+            return None
+        return self.choices[number - 1]
+
+
+def detail_lines(detail: Detail) -> Iterator[Content]:
+    """What is known of a token, line by line."""
+    where = f"token {detail.index + 1}"
+    if detail.number is not None:
+        where += f", round {detail.number}"
+    yield Content.assemble((_quoted(detail.text), "bold"), ("  " + where, "$quiet"))
+    yield Content(detail.origin)
+    if detail.target is not None:
+        yield Content(f"the model gave it {percent(detail.target)}{_drafted(detail.draft)}")
+    elif detail.draft is not None:
+        yield Content(f"the drafter gave it {percent(detail.draft)}")
+    for refused in detail.refused[:_MOST_REFUSED]:
+        yield _refused(refused)
+
+
+def _refused(refused: Refused) -> Content:
+    given = []
+    if refused.draft is not None:
+        given.append(f"the drafter gave it {percent(refused.draft)}")
+    if refused.target is not None:
+        given.append(f"the model {percent(refused.target)}")
+    end = f" by {refused.source}{': ' * bool(given)}{', '.join(given)}"
+    struck = (_quoted(refused.text), "strike $token-rejected")
+    return Content.assemble("turned down: ", struck, end)
+
+
+def _drafted(draft: float | None) -> str:
+    return "" if draft is None else f", the drafter {percent(draft)}"
+
+
+def _line(number: int, choice: Alternative, stands: bool) -> Content:
+    probability = math.exp(min(choice.logprob, 0.0))
+    share = f"{percent(probability):>6}"
+    return Content.assemble(
+        f"{number} ",
+        (bar(probability, _BAR_CELLS), "$primary"),
+        f" {share}  ",
+        _quoted(token_text(choice.text, choice.token)),
+        (" stands here" if stands else "", "$quiet"),
+    )
+
+
+def _quoted(text: str) -> str:
+    return f"“{text}”"
