@@ -1,205 +1,325 @@
-"""The conversation as rows of marked text: what is shown, without how it is painted.
+"""The conversation as rows: what is shown, without how it is painted.
 
-Nothing here knows a terminal. Rows are filled greedily, so a row that is full never changes
-again while text is added; only the last one is open.
+Messages are laid out when they come near the window; until then their heights are estimates. So
+rows are named in two ways: by their number from the top, which changes when estimates become
+known, and by their line, which stays: it counts within the message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from enum import Enum, StrEnum
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass,
+from itertools import accumulate
 
-from rich.cells import cell_len, get_character_cell_size, split_graphemes
+from edgespec.text.sanitize import clean
+from edgespec.tui.blocks import Block, BlockContent
+from edgespec.tui.layout import Manner
+from edgespec.tui.rows import Mark, Row, Voice
 
-_CHUNK = 256  # characters added at once, so that splitting a row stays cheap
-_DENSITY = 16  # characters per cell at most; more are marks without width, stacked in spite
-# never first in a row: East Asian stops and closing brackets
-_CLOSING = frozenset(
-    "\u3001\u3002\u3009\u300b\u300d\u300f\u3011\uff01\uff09\uff0c\uff0e\uff1a\uff1b\uff1f"
-)
+__all__ = ["Mark", "Place", "Row", "Spot", "Transcript", "Voice"]
 
-
-class Voice(Enum):
-    """Who speaks in a row."""
-
-    USER = "user"
-    ANSWER = "answer"
-    NOTE = "note"
-    ERROR = "error"
-
-
-class Mark(StrEnum):
-    """How a token came about; the first four are the kinds of a committed token."""
-
-    ACCEPTED = "accepted"
-    CORRECTION = "correction"
-    BONUS = "bonus"
-    PLAIN = "plain"
-    REJECTED = "rejected"
+_LINES = 1 << 20  # lines that a message may have before its last ones share their names
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """A row, and a character in it."""
+    """A line, and a character in it."""
 
-    row: int
+    line: int
     column: int
 
 
-@dataclass(slots=True)
-class Row:
-    """One line on the screen. `continues`: it goes on where the row before was full.
+@dataclass(frozen=True, slots=True, order=True)
+class Spot:
+    """A row of a block, the head counted."""
 
-    The spaces at which a line was broken stay at the end of the upper row, past the edge, so the
-    rows of a line joined together are that line.
-    """
-
-    voice: Voice
-    opens: bool = False
-    continues: bool = False
-    runs: list[tuple[str, Mark]] = field(default_factory=list)
-    cells: int = 0
-    length: int = 0
+    block: int
+    row: int
 
     @property
-    def text(self) -> str:
-        return "".join(text for text, _ in self.runs)
+    def line(self) -> int:
+        return self.block * _LINES + min(self.row, _LINES - 1)
 
-    def add(self, text: str, mark: Mark) -> None:
-        simple = text.isascii() and (not self.runs or self.runs[-1][0][-1:].isascii())
-        if self.runs and self.runs[-1][1] is mark:
-            self.runs[-1] = (self.runs[-1][0] + text, mark)
-        else:
-            self.runs.append((text, mark))
-        self.length += len(text)
-        if simple:
-            self.cells += len(text)
-        else:
-            # a joiner or a variation selector changes the width of what stands before it
-            self.cells = sum(cell_len(run) for run, _ in self.runs)
-
-    def cut_at(self, width: int) -> int | None:
-        """The character with which the next row has to begin; None while this one is not full."""
-        if self.cells <= width and self.length <= _DENSITY * width:
-            return None
-        text = self.text
-        hanging = len(text) - len(text.rstrip(" "))
-        if self.cells - hanging <= width and hanging <= width and self.length <= _DENSITY * width:
-            return None
-        cut = break_at(text, width)
-        return cut if cut < len(text) else None
-
-    def split(self, cut: int) -> Row:
-        """Keep the first `cut` characters and return the rest as the row that continues."""
-        rest = Row(self.voice, continues=True)
-        kept, self.runs, self.cells, self.length = self.runs, [], 0, 0
-        for text, mark in kept:
-            room = max(cut - self.length, 0)
-            if text[:room]:
-                self.add(text[:room], mark)
-            if text[room:]:
-                rest.add(text[room:], mark)
-        return rest
+    @classmethod
+    def at(cls, line: int) -> Spot:
+        return cls(*divmod(line, _LINES))
 
 
-def break_at(text: str, width: int) -> int:
-    """Where to break text that is wider than `width` cells: behind a space, beside a wide
-    character, or, where a single word is too long, inside it."""
-    fits = min(_that_fit(text, width), _DENSITY * width)
-    if fits < len(text) and text[fits] == " ":
-        spaces = len(text) - fits - len(text[fits:].lstrip(" "))
-        return fits + min(spaces, width)
-    after_space = text.rfind(" ", 0, fits) + 1
-    if not text[:after_space].strip():
-        after_space = 0  # breaking behind the indentation would leave an empty row
-    if not text.isascii():
-        for cut in range(min(fits, len(text) - 1), after_space, -1):
-            if _may_break(text[cut - 1], text[cut]):
-                return cut
-    return after_space or fits
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """What stands in a row, so that it is found again when rows fall otherwise.
 
+    share   how far down in its block, from 0 to 1.
+    place   of the row in the text of its block, where it has one.
+    """
 
-def _that_fit(text: str, width: int) -> int:
-    if text.isascii():
-        return max(width, 1)
-    spans, _ = split_graphemes(text)
-    cells, end = 0, 0
-    for _, stop, size in spans:
-        cells += size
-        if end and cells > width:
-            return end
-        end = stop
-    return end
-
-
-def _may_break(before: str, after: str) -> bool:
-    sizes = get_character_cell_size(before), get_character_cell_size(after)
-    return 2 in sizes and sizes[1] > 0 and before != "\u200d" and after not in _CLOSING
+    block: int
+    share: float
+    place: int | None
 
 
 class Transcript:
-    """All that was said, wrapped to a width in cells."""
+    """All that was said, laid out in one manner."""
 
     def __init__(self, width: int = 80) -> None:
-        self.width = width
-        self.rows: list[Row] = []
+        self.manner = Manner(width)
+        self.blocks: list[Block] = []
+        self._open: Block | None = None
+        self._numbers: dict[int, int] = {}
+        self._heights: list[int] = []
+        self._tops: list[int] | None = None
+        self._changed: Spot | None = None
 
-    def begin(self, voice: Voice) -> None:
-        """Start a block. Blocks stand apart by an empty row, notes among themselves do not."""
-        if self.rows and not (voice is Voice.NOTE and self.rows[-1].voice is Voice.NOTE):
-            self.rows.append(Row(self.rows[-1].voice))
-        self.rows.append(Row(voice, opens=True))
+    @property
+    def width(self) -> int:
+        return self.manner.width
+
+    # what is said
+
+    def begin(self, content: BlockContent) -> None:
+        """Start a block at the end; what is appended goes there until another one begins.
+
+        Blocks stand apart by an empty row, notes among themselves do not.
+        """
+        self._open = self._add(content)
+
+    def say(self, voice: Voice, text: str) -> None:
+        """Add a block of its own; the one begun last stays open."""
+        self._add(BlockContent(None, voice, ((text, Mark.PLAIN),)))
+
+    def show(self, contents: Iterable[BlockContent]) -> None:
+        """Replace everything."""
+        self.clear()
+        for content in contents:
+            block = self._add(content)
+            self._open = None if content.whole else block
 
     def append(self, text: str, mark: Mark = Mark.PLAIN) -> None:
-        """Add text to the block begun last."""
-        for number, line in enumerate(text.replace("\t", "    ").split("\n")):
-            if number:
-                self.rows.append(Row(self.rows[-1].voice))
-            for start in range(0, len(line), _CHUNK):
-                self._fill(line[start : start + _CHUNK], mark)
+        """Add a token to the block begun last."""
+        assert self._open is not None, "nothing was begun"
+        number = self._number(self._open)
+        first = self._open.append(text, mark)
+        self.touch(Spot(number, self._open.head + first))
+        self._measure(number)
 
-    def _fill(self, text: str, mark: Mark) -> None:
-        row = self.rows[-1]
-        row.add(text, mark)
-        while (cut := row.cut_at(self.width)) is not None:
-            row = row.split(cut)
-            self.rows.append(row)
+    def end(self, key: int | None) -> None:
+        """A block is whole; None: the one begun last."""
+        block = self._open if key is None else self.block(key)
+        if block is None:
+            return
+        if block is self._open:
+            self._open = None
+        block.end()
+        self._changes(block)
 
-    def rewrap(self, width: int) -> None:
-        """Fill all rows anew for another width."""
-        rows, self.rows, self.width = self.rows, [], width
-        for row in rows:
-            if not row.continues:
-                self.rows.append(Row(row.voice, row.opens))
-            for text, mark in row.runs:
-                for start in range(0, len(text), _CHUNK):
-                    self._fill(text[start : start + _CHUNK], mark)
+    def retract(self, key: int, tokens: int) -> None:
+        """Cut a block back to its first tokens; what is appended goes there from now on."""
+        block = self.block(key)
+        if block is not None:
+            block.retract(tokens)
+            self._open = block
+            self._changes(block)
+
+    def label(self, key: int, text: str) -> None:
+        block = self.block(key)
+        if block is not None:
+            block.label = clean(text, one_line=True)
+            self._changes(block)
 
     def clear(self) -> None:
-        self.rows.clear()
+        self.blocks.clear()
+        self._numbers.clear()
+        self._heights.clear()
+        self._tops = self._open = None
+        self.touch(Spot(0, 0))
+
+    def _add(self, content: BlockContent) -> Block:
+        block = Block(content)
+        if self.blocks:
+            before = self.blocks[-1].voice
+            block.apart = not (block.voice is before is Voice.NOTE)
+        if block.key is not None:
+            self._numbers[block.key] = len(self.blocks)
+        self.blocks.append(block)
+        self._heights.append(block.height(self.manner))
+        self._tops = None
+        self.touch(Spot(len(self.blocks) - 1, 0))
+        return block
+
+    def block(self, key: int) -> Block | None:
+        number = self._numbers.get(key)
+        return None if number is None else self.blocks[number]
+
+    def number_of(self, key: int) -> int | None:
+        """Which block has the key, counted from the top."""
+        return self._numbers.get(key)
+
+    @property
+    def last_written(self) -> Spot | None:
+        """The last row of the block that is written, else of the last one."""
+        block = self._open or (self.blocks[-1] if self.blocks else None)
+        if block is None:
+            return None
+        number = self._number(block)
+        return Spot(number, block.head + len(block.rows(self.manner)) - 1)
+
+    def _number(self, block: Block) -> int:
+        if block.key is not None:
+            return self._numbers[block.key]
+        return next(n for n in reversed(range(len(self.blocks))) if self.blocks[n] is block)
+
+    # what has changed
+
+    def _changes(self, block: Block) -> None:
+        number = self._number(block)
+        self.touch(Spot(number, 0))
+        self._measure(number)
+
+    def touch(self, spot: Spot) -> None:
+        """A row has to be painted anew, and all below it."""
+        self._changed = spot if self._changed is None else min(self._changed, spot)
+
+    def take_change(self) -> Spot | None:
+        """The first row that has to be painted anew since this was asked last."""
+        changed, self._changed = self._changed, None
+        return changed
+
+    def set_manner(self, manner: Manner) -> None:
+        """Lay out in another manner; everything is an estimate again."""
+        if manner != self.manner:
+            self.manner = manner
+            self._heights = [block.height(manner) for block in self.blocks]
+            self._tops = None
+            self.touch(Spot(0, 0))
+
+    # where it stands
+
+    def _measure(self, number: int) -> None:
+        height = self.blocks[number].height(self.manner)
+        if height == self._heights[number]:
+            return
+        self._heights[number] = height
+        if self._tops is not None and number == len(self.blocks) - 1:
+            self._tops[-1] = self._tops[-2] + height
+        else:
+            self._tops = None
+
+    @property
+    def tops(self) -> list[int]:
+        """The first row of every block, and behind them the number of all rows."""
+        if self._tops is None:
+            self._tops = list(accumulate(self._heights, initial=0))
+        return self._tops
+
+    @property
+    def height(self) -> int:
+        return self.tops[-1]
+
+    def spot(self, row: int) -> Spot | None:
+        """Where the row with this number stands; None behind the end."""
+        if not 0 <= row < self.height:
+            return None
+        number = bisect_right(self.tops, row) - 1
+        return Spot(number, row - self.tops[number])
+
+    def row_number(self, spot: Spot) -> int:
+        return self.tops[spot.block] + spot.row
+
+    def lay_out_near(self, row: int, margin: int) -> int:
+        """Lay out the block of a row, and what is within `margin` rows above and below.
+
+        Returns the number that this row has now.
+        """
+        spot = self.spot(min(row, self.height - 1))
+        if spot is None:
+            return 0
+        if not self.blocks[spot.block].is_laid_out(self.manner):
+            share = spot.row / self._heights[spot.block]
+            self._lay_out(spot.block)
+            spot = self._found(Anchor(spot.block, share, None))
+        self._measure(spot.block)
+        missing, number = margin - self._heights[spot.block] + spot.row, spot.block
+        while missing > 0 and (number := number + 1) < len(self.blocks):
+            self._lay_out(number)
+            missing -= self._heights[number]
+        missing, number = margin - spot.row, spot.block
+        while missing > 0 and (number := number - 1) >= 0:
+            self._lay_out(number)
+            missing -= self._heights[number]
+        return self.row_number(spot)
+
+    def _lay_out(self, number: int) -> None:
+        self.blocks[number].rows(self.manner)
+        self._measure(number)
+
+    def anchor(self, row: int) -> Anchor | None:
+        """What stands in the row with this number."""
+        spot = self.spot(row)
+        if spot is None:
+            return None
+        shown = self.row(spot) if self.blocks[spot.block].is_laid_out(self.manner) else None
+        share = spot.row / self._heights[spot.block]
+        return Anchor(spot.block, share, None if shown is None else shown.start)
+
+    def find(self, anchor: Anchor | None) -> int:
+        """The number of the row that shows what the anchor holds."""
+        if anchor is None or anchor.block >= len(self.blocks):
+            return 0
+        self._lay_out(anchor.block)
+        return self.row_number(self._found(anchor))
+
+    def _found(self, anchor: Anchor) -> Spot:
+        rows = self.rows_of(anchor.block)
+        if anchor.place is not None:
+            for number in reversed(range(len(rows))):
+                start = rows[number].start
+                if start is not None and start <= anchor.place:
+                    return Spot(anchor.block, number)
+        return Spot(anchor.block, min(round(anchor.share * len(rows)), len(rows) - 1))
+
+    # rows and text
+
+    def rows_of(self, number: int) -> list[Row]:
+        """All rows of a block, the head included."""
+        block = self.blocks[number]
+        rows = block.rows(self.manner)
+        return [Row(block.voice, aside=block.label), *rows] if block.head else rows
+
+    def row(self, spot: Spot) -> Row | None:
+        block = self.blocks[spot.block]
+        if spot.row < block.head:
+            return Row(block.voice, aside=block.label)
+        rows = block.rows(self.manner)
+        number = spot.row - block.head
+        return rows[number] if number < len(rows) else None
+
+    @property
+    def rows(self) -> list[Row]:
+        """Every row there is."""
+        return [row for number in range(len(self.blocks)) for row in self.rows_of(number)]
 
     def text(self, start: Place | None = None, end: Place | None = None) -> str:
-        """The text from `start` up to `end`, line breaks only where the speaker made them."""
-        return "".join(self._pieces(start or Place(0, 0), end or Place(len(self.rows), 0)))
+        """What is seen from `start` up to `end`, lines broken only where the speaker did it."""
+        first, last = start or Place(0, 0), end or Place(len(self.blocks) * _LINES, 0)
+        return "".join(self._pieces(first, last))
 
     def _pieces(self, start: Place, end: Place) -> Iterator[str]:
-        for number in range(max(start.row, 0), min(end.row + 1, len(self.rows))):
-            row = self.rows[number]
-            if number > start.row and not row.continues:
+        blocks = range(max(Spot.at(start.line).block, 0), len(self.blocks))
+        lines = (
+            (Spot(block, row).line, shown)
+            for block in blocks
+            for row, shown in enumerate(self.rows_of(block))
+        )
+        for line, row in lines:
+            if line < start.line:
+                continue
+            if line > end.line:
+                return
+            if line > start.line and not row.continues:
                 yield "\n"
-            first = start.column if number == start.row else 0
-            last = end.column if number == end.row else row.length
-            yield row.text[first:last]
-
-    def offset_of(self, row: int) -> int:
-        """Characters and line breaks before a row; a place that outlives re-wrapping."""
-        return sum(r.length + (not r.continues) for r in self.rows[:row])
-
-    def row_at(self, offset: int) -> int:
-        """The row that holds the place `offset_of` named."""
-        for number, row in enumerate(self.rows):
-            offset -= row.length + (not row.continues)
-            if offset < 0:
-                return number
-        return max(len(self.rows) - 1, 0)
+            first = start.column if line == start.line else 0
+            last = end.column if line == end.line else row.length
+            text = row.text[first:last]
+            # what pads Markdown to the edge was not written by anyone
+            yield text if row.start is not None or last < row.length else text.rstrip(" ")

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from edgespec.tui.blocks import BlockContent
+from edgespec.tui.layout import Manner
 from edgespec.tui.transcript import Mark, Place, Transcript, Voice
 
 TEXTS = st.text(
@@ -16,9 +18,14 @@ TEXTS = st.text(
 )
 
 
-def written(width: int, *tokens: str, voice: Voice = Voice.ANSWER) -> Transcript:
+def begun(width: int, voice: Voice = Voice.ANSWER) -> Transcript:
     transcript = Transcript(width)
-    transcript.begin(voice)
+    transcript.begin(BlockContent(1, voice, whole=False))
+    return transcript
+
+
+def written(width: int, *tokens: str) -> Transcript:
+    transcript = begun(width)
     for token in tokens:
         transcript.append(token)
     return transcript
@@ -58,8 +65,7 @@ def test_an_emoji_of_several_characters_is_not_cut() -> None:
 
 
 def test_marks_survive_a_break() -> None:
-    transcript = Transcript(8)
-    transcript.begin(Voice.ANSWER)
+    transcript = begun(8)
     transcript.append("one two", Mark.ACCEPTED)
     transcript.append(" three", Mark.BONUS)
     assert [row.runs for row in transcript.rows] == [
@@ -71,8 +77,7 @@ def test_marks_survive_a_break() -> None:
 def test_blocks_stand_apart_but_notes_do_not() -> None:
     transcript = Transcript(20)
     for voice in (Voice.NOTE, Voice.NOTE, Voice.USER):
-        transcript.begin(voice)
-        transcript.append(voice.value)
+        transcript.say(voice, voice.value)
     assert lines(transcript) == ["note", "note", "", "user"]
 
 
@@ -96,7 +101,7 @@ def test_no_row_is_wider_than_the_screen_but_for_the_spaces_that_hang_over(
 @given(text=TEXTS, first=st.integers(4, 20), second=st.integers(4, 20))
 def test_rewrapping_is_the_same_as_wrapping_afresh(text: str, first: int, second: int) -> None:
     transcript = written(first, text)
-    transcript.rewrap(second)
+    transcript.set_manner(Manner(second))
     assert transcript.rows == written(second, text).rows
 
 
@@ -126,6 +131,118 @@ def test_extraction_joins_wrapped_rows_and_keeps_real_line_ends() -> None:
 
 def test_a_place_is_found_again_after_rewrapping() -> None:
     transcript = written(10, "a quick brown fox\njumps over the lazy dog")
-    offset = transcript.offset_of(lines(transcript).index("jumps over "))
-    transcript.rewrap(40)
-    assert transcript.rows[transcript.row_at(offset)].text == "jumps over the lazy dog"
+    anchor = transcript.anchor(lines(transcript).index("jumps over "))
+    transcript.set_manner(Manner(40))
+    assert transcript.rows[transcript.find(anchor)].text == "jumps over the lazy dog"
+
+
+@given(tokens=st.lists(TEXTS, min_size=1, max_size=8), width=st.integers(4, 20))
+def test_every_character_that_is_shown_belongs_to_the_token_that_wrote_it(
+    tokens: list[str], width: int
+) -> None:
+    transcript = written(width, *tokens)
+    block = transcript.blocks[0]
+    for row in transcript.rows:
+        for column, char in enumerate(row.text):
+            assert row.start is not None
+            index = block.token_at(row.start + column)
+            assert index is not None
+            start, end = block.span_of(index)
+            assert start <= row.start + column < end
+            assert tokens[index][row.start + column - start] == char
+
+
+def test_tokens_are_numbered_by_the_calls_that_added_them() -> None:
+    transcript = written(20, "one", "", "\ttwo", "\n", "three")
+    block = transcript.blocks[0]
+    assert block.count == 5
+    assert [block.token_at(place) for place in (0, 2, 3, 9, 10, 11)] == [0, 0, 2, 2, 3, 4]
+
+
+@given(
+    kept=st.lists(TEXTS, max_size=6),
+    dropped=st.lists(TEXTS, max_size=4),
+    new=st.lists(TEXTS, max_size=4),
+)
+def test_what_is_cut_back_and_written_anew_is_as_if_it_had_been_written_so_at_once(
+    kept: list[str], dropped: list[str], new: list[str]
+) -> None:
+    transcript = written(12, *kept, *dropped)
+    assert transcript.rows
+    transcript.retract(1, len(kept))
+    for token in new:
+        transcript.append(token)
+    assert transcript.rows == written(12, *kept, *new).rows
+
+
+def test_a_block_that_was_whole_is_open_again_once_it_is_cut_back() -> None:
+    transcript = written(20, "an", " answer")
+    transcript.end(1)
+    transcript.say(Voice.NOTE, "stopped")
+    transcript.retract(1, 1)
+    transcript.append(" apple")
+    assert lines(transcript) == ["an apple", "", "stopped"]
+
+
+def test_a_note_said_while_an_answer_is_written_stays_below_it() -> None:
+    transcript = written(20, "an answer")
+    transcript.say(Voice.NOTE, "by the way")
+    transcript.append(" goes on")
+    assert lines(transcript) == ["an answer goes on", "", "by the way"]
+
+
+def test_a_label_stands_in_the_row_above_and_is_no_text() -> None:
+    transcript = Transcript(30)
+    transcript.say(Voice.USER, "why?")
+    transcript.begin(BlockContent(7, Voice.ANSWER, whole=False))
+    transcript.append("because")
+    height = transcript.height
+    transcript.label(7, "branch 2 of 3")
+    assert [row.aside for row in transcript.rows] == ["", "branch 2 of 3", ""]
+    assert transcript.height == height
+    assert transcript.text() == "why?\n\nbecause"
+
+
+def test_a_label_of_the_first_block_has_a_row_of_its_own() -> None:
+    transcript = written(30, "because")
+    transcript.label(1, "cut off")
+    assert [row.aside for row in transcript.rows] == ["cut off", ""]
+    transcript.label(1, "")
+    assert [row.aside for row in transcript.rows] == [""]
+
+
+def test_only_the_rows_below_the_first_change_are_painted_anew() -> None:
+    transcript = written(10, "one two three four five")
+    transcript.take_change()
+    transcript.append(" six")
+    change = transcript.take_change()
+    assert change is not None
+    assert change.row == len(written(10, "one two three four five").rows) - 1
+    assert transcript.take_change() is None
+
+
+@given(
+    texts=st.lists(TEXTS, min_size=1, max_size=12),
+    row=st.integers(0, 60),
+    margin=st.integers(0, 12),
+)
+def test_what_is_near_the_window_is_laid_out_and_stands_where_it_is_said_to(
+    texts: list[str], row: int, margin: int
+) -> None:
+    transcript = Transcript(9)
+    transcript.show(BlockContent(n, Voice.USER, ((t, Mark.PLAIN),)) for n, t in enumerate(texts))
+    row = min(row, transcript.height - 1)
+    before = transcript.spot(row)
+    assert before is not None
+    now = transcript.lay_out_near(row, margin)
+    after = transcript.spot(now)
+    assert after is not None
+    assert after.block == before.block
+    near = range(max(now - margin, 0), min(now + margin, transcript.height))
+    shown = {number: transcript.spot(number) for number in near}
+    rows = Transcript(9)
+    rows.show(BlockContent(n, Voice.USER, ((t, Mark.PLAIN),)) for n, t in enumerate(texts))
+    for spot in shown.values():
+        assert spot is not None
+        assert transcript.blocks[spot.block].is_laid_out(transcript.manner)
+        assert transcript.row(spot) == rows.rows_of(spot.block)[spot.row]

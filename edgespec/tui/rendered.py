@@ -1,0 +1,278 @@
+"""Markdown set as rows: what an answer looks like once it is whole.
+
+The text comes from a model, so nothing in it may hide or take over anything: HTML, link targets,
+reference definitions and images are shown as they are written, links are no hyperlinks, and what
+entities spell (`&#x202e;`) passes the sanitiser like everything else. Size and time are bounded.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token as MarkdownToken
+from pygments.token import Token
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
+from rich.segment import Segment
+from rich.style import Style
+from rich.syntax import Syntax, SyntaxTheme, TokenType
+from rich.theme import Theme
+
+from edgespec.text.sanitize import clean
+from edgespec.tui.rows import Row, Voice
+
+_MOST_CHARACTERS = 64_000
+_MOST_CELLS = 2_000  # of all tables
+_MOST_CODE = 20_000  # characters of a code block that is still coloured
+_LONGEST_LINE = 1_000  # of code that is still coloured: some lexers search a line again and again
+_LONGEST_S = 0.5
+
+# what is coloured: lexers of languages that models often write, not every one that Pygments has
+_LANGUAGES = frozenset(
+    "bash c c++ cpp cs csharp css diff docker dockerfile go haskell html ini java javascript js "
+    "json jsx julia kotlin lua make makefile markdown md objc perl php powershell ps1 py python "
+    "python3 r rb ruby rs rust scala sh shell sql swift toml ts tsx typescript vim xml yaml yml "
+    "zig zsh".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """How the parts of Markdown look, on top of what an answer looks like."""
+
+    heading: Style = field(default_factory=lambda: Style(bold=True))
+    code: Style = field(default_factory=Style)
+    fence: Style = field(default_factory=Style)
+    link: Style = field(default_factory=lambda: Style(underline=True))
+    quote: Style = field(default_factory=lambda: Style(italic=True))
+    rule: Style = field(default_factory=Style)
+    bullet: Style = field(default_factory=Style)
+    keyword: Style = field(default_factory=lambda: Style(bold=True))
+    name: Style = field(default_factory=Style)
+    string: Style = field(default_factory=Style)
+    number: Style = field(default_factory=Style)
+    comment: Style = field(default_factory=lambda: Style(italic=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What setting a text may cost. longest_s: seconds, looked at between parts of the text."""
+
+    characters: int = _MOST_CHARACTERS
+    cells: int = _MOST_CELLS
+    longest_s: float = _LONGEST_S
+    clock: Callable[[], float] = time.monotonic
+
+
+class _TooMuch(Exception):
+    """A bound was passed."""
+
+
+class MarkdownSetter:
+    """Sets Markdown in the looks of one theme."""
+
+    def __init__(self, looks: Looks, bounds: Bounds | None = None) -> None:
+        self.looks = looks
+        self._bounds = bounds or Bounds()
+        self._theme = Theme(_styles(looks))
+        self._code_theme = _CodeTheme(looks)
+
+    def rows(self, text: str, width: int) -> list[Row] | None:
+        """None where a bound was passed, or where nothing would be seen of the text."""
+        if len(text) > self._bounds.characters:
+            return None
+        try:
+            rows = self._set(text, width)
+        except (_TooMuch, RecursionError):
+            return None
+        return rows if rows or not text.strip() else None
+
+    def _set(self, text: str, width: int) -> list[Row]:
+        until_s = self._bounds.clock() + self._bounds.longest_s
+
+        def check() -> None:
+            if self._bounds.clock() > until_s:
+                raise _TooMuch
+
+        parsed = _parser(check).parse(text)
+        if sum(token.type in {"th_open", "td_open"} for token in parsed) > self._bounds.cells:
+            raise _TooMuch
+        console = Console(
+            file=io.StringIO(),
+            width=width,
+            color_system="truecolor",
+            legacy_windows=False,
+            theme=self._theme,
+            _environ={},
+        )
+        markdown = _Markdown(parsed, self._code_theme)
+        segments = _checked(console.render(markdown, console.options), check)
+        lines = Segment.split_and_crop_lines(segments, width, include_new_lines=False, pad=False)
+        return _without_margins([_row(line) for line in lines])
+
+
+def code_blocks(text: str) -> list[str]:
+    """The code in the fences of a text, in their order; of a text too long for Markdown, none."""
+    if len(text) > _MOST_CHARACTERS:
+        return []
+    tokens = _parser(lambda: None).parse(text)
+    return [token.content for token in tokens if token.type in {"fence", "code_block"}]
+
+
+def _parser(check: Callable[[], None]) -> MarkdownIt:
+    """A parser that hides nothing, and calls `check` at every step."""
+
+    def at_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        check()
+        return False
+
+    def at_inline(state: StateInline, silent: bool) -> bool:
+        check()
+        return False
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+    parser.disable("reference")
+    parser.block.ruler.before("table", "check", at_block)
+    parser.inline.ruler.before("text", "check", at_inline)
+    return parser
+
+
+def _checked(segments: Iterable[Segment], check: Callable[[], None]) -> Iterator[Segment]:
+    for segment in segments:
+        check()
+        yield segment
+
+
+def _row(line: list[Segment]) -> Row:
+    row = Row(Voice.ANSWER)
+    for text, style, control in line:
+        if not control and (safe := clean(text, one_line=True)):
+            row.add(safe, style or Style.null())
+    while row.runs and not row.runs[-1][0].strip() and not _is_seen(row.runs[-1][1]):
+        padding, _ = row.runs.pop()
+        row.length -= len(padding)
+        row.cells -= len(padding)
+    return row
+
+
+def _is_seen(look: object) -> bool:
+    """Whether a space in this look is anything but empty."""
+    return isinstance(look, Style) and (look.bgcolor is not None or bool(look.underline))
+
+
+def _without_margins(rows: list[Row]) -> list[Row]:
+    """The rows without empty ones at the beginning and the end."""
+    filled = [number for number, row in enumerate(rows) if row.text.strip()]
+    rows = rows[filled[0] : filled[-1] + 1] if filled else []
+    if rows:
+        rows[0].opens = True
+    return rows
+
+
+class _CodeTheme(SyntaxTheme):
+    """Colours of code by what its parts are."""
+
+    def __init__(self, looks: Looks) -> None:
+        self._background = looks.fence
+        self._styles: dict[TokenType, Style] = {
+            Token.Keyword: looks.keyword,
+            Token.Operator.Word: looks.keyword,
+            Token.Name.Function: looks.name,
+            Token.Name.Class: looks.name,
+            Token.Name.Tag: looks.keyword,
+            Token.Name.Decorator: looks.name,
+            Token.Name.Attribute: looks.name,
+            Token.Literal.String: looks.string,
+            Token.Literal.Number: looks.number,
+            Token.Comment: looks.comment,
+            Token.Generic.Inserted: looks.name,
+            Token.Generic.Deleted: looks.number,
+            Token.Generic.Heading: looks.keyword,
+        }
+
+    def get_style_for_token(self, token_type: TokenType) -> Style:
+        for length in range(len(token_type), 0, -1):
+            style = self._styles.get(token_type[:length])
+            if style is not None:
+                return style
+        return Style.null()
+
+    def get_background_style(self) -> Style:
+        return self._background
+
+
+class _Code(CodeBlock):
+    """A code block as it was written, coloured where the language is known."""
+
+    def __init__(self, language: str, colours: SyntaxTheme) -> None:
+        super().__init__(language, "")
+        self._colours = colours
+
+    @classmethod
+    def create(cls, markdown: Markdown, token: MarkdownToken) -> _Code:
+        assert isinstance(markdown, _Markdown)
+        return cls(token.info.strip().partition(" ")[0].lower(), markdown.colours)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        code = self.text.plain.rstrip()
+        short = len(code) <= _MOST_CODE and all(len(x) <= _LONGEST_LINE for x in code.split("\n"))
+        lexer = self.lexer_name if short and self.lexer_name in _LANGUAGES else "text"
+        yield Syntax(code, lexer, theme=self._colours, word_wrap=True)
+
+
+class _Heading(Heading):
+    """A heading at the left edge."""
+
+    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = dict.fromkeys(Heading.LEVEL_ALIGN, "left")
+
+
+class _Markdown(Markdown):
+    """Markdown that was parsed already."""
+
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "heading_open": _Heading,
+        "fence": _Code,
+        "code_block": _Code,
+    }
+
+    def __init__(self, parsed: list[MarkdownToken], colours: SyntaxTheme) -> None:
+        super().__init__("", hyperlinks=False)
+        self.parsed = parsed
+        self.colours = colours
+        for token in parsed:
+            for child in token.children or ():
+                _show_as_written(child)
+
+
+def _show_as_written(token: MarkdownToken) -> None:
+    """Keep line ends where the model made them, and say what an image is."""
+    if token.type == "softbreak":
+        token.type = "hardbreak"
+    elif token.type == "image":
+        token.type, token.tag, token.children = "text", "", None
+        token.content = f"![{token.content}]({token.attrs.get('src', '')})"
+
+
+def _styles(looks: Looks) -> dict[str, Style]:
+    headings = {f"markdown.h{level}": looks.heading for level in range(1, 7)}
+    return {
+        **headings,
+        "markdown.code": looks.code,
+        "markdown.code_block": Style.null(),
+        "markdown.block_quote": looks.quote,
+        "markdown.hr": looks.rule,
+        "markdown.item.bullet": looks.bullet,
+        "markdown.item.number": looks.bullet,
+        "markdown.link": Style.null(),
+        "markdown.link_url": looks.link,
+        "markdown.table.border": looks.rule,
+        "markdown.table.header": Style(bold=True),
+    }

@@ -1,0 +1,166 @@
+"""Reasoning sections: found however they come, and folded to one row."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgespec.tui.blocks import BlockContent
+from edgespec.tui.layout import Manner
+from edgespec.tui.rows import Mark, Voice
+from edgespec.tui.thinking import Reasoning
+from edgespec.tui.transcript import Transcript
+
+PIECES = st.lists(
+    st.sampled_from(
+        ["<think>", "</think>", "<thi", "nk>", "</", "think>", "\n", " ", "so", "[THINK]", "[/THINK]"]
+    ),
+    max_size=10,
+)
+
+
+def found(text: str, *, told: bool = False) -> tuple[str | None, str]:
+    """The reasoning in a text, and the answer."""
+    reasoning = Reasoning(told=told)
+    reasoning.feed(text)
+    if reasoning.opened is None:
+        return None, text
+    if reasoning.closed is None:
+        return text[reasoning.opened :], ""
+    return text[reasoning.opened : reasoning.closed], text[reasoning.resumed :]
+
+
+@pytest.mark.parametrize(
+    ("text", "thought", "answer"),
+    [
+        ("<think>hm</think>4", "hm", "4"),
+        ("\n <think>hm</think>4", "hm", "4"),
+        ("<think>hm", "hm", ""),
+        ("[THINK]hm[/THINK]4", "hm", "4"),
+        ("hm\n</think>\n\n4", "hm", "\n\n4"),
+        ("</think>4", "", "4"),
+    ],
+)
+def test_a_reasoning_section_stands_at_the_beginning(text: str, thought: str, answer: str) -> None:
+    assert found(text) == (thought, answer)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "an answer",
+        "the tag <think> opens a thought",
+        "write `<think>` and\n</think>\nto close it",
+        "in a line, </think> closes nothing",
+        "<thinly sliced>",
+    ],
+)
+def test_tags_elsewhere_are_text(text: str) -> None:
+    assert found(text) == (None, text)
+
+
+def test_where_the_prompt_opens_the_section_it_begins_at_once() -> None:
+    assert found("hm</think>4", told=True) == ("hm", "4")
+    assert found("<think>hm</think>4", told=True) == ("hm", "4")
+    assert found("hm", told=True) == ("hm", "")
+
+
+@given(pieces=PIECES, told=st.booleans())
+def test_how_the_text_is_cut_into_tokens_makes_no_difference(pieces: list[str], told: bool) -> None:
+    text = "".join(pieces)
+    at_once, in_pieces, by_characters = (Reasoning(told=told) for _ in range(3))
+    at_once.feed(text)
+    for piece in pieces:
+        in_pieces.feed(piece)
+    for char in text:
+        by_characters.feed(char)
+    places = {(r.opened, r.closed, r.resumed) for r in (at_once, in_pieces, by_characters)}
+    assert len(places) == 1
+
+
+def thinking(*tokens: str, whole: bool = False, told: bool = False) -> Transcript:
+    transcript = Transcript(30)
+    transcript.begin(BlockContent(1, Voice.ANSWER, whole=False, thinking=told))
+    for token in tokens:
+        transcript.append(token)
+    if whole:
+        transcript.end(1)
+    return transcript
+
+
+def shown(transcript: Transcript) -> list[str]:
+    return [row.text for row in transcript.rows]
+
+
+def test_a_thought_is_folded_to_one_row_that_says_how_long_it_was() -> None:
+    transcript = thinking("<think>", "\n", "two", " and", " two\n", "</think>", "\n\n", "4")
+    assert shown(transcript) == ["▸ thought for 4 tokens", "4"]
+
+
+def test_a_thought_that_goes_on_shows_its_last_row() -> None:
+    transcript = thinking("<think>", "first\n", "then this")
+    assert shown(transcript) == ["▸ thinking, 2 tokens so far", "then this"]
+
+
+def test_a_thought_that_was_cut_off_is_folded_like_any_other() -> None:
+    assert shown(thinking("<think>", "first", " then", whole=True)) == ["▸ thought for 2 tokens"]
+
+
+def test_a_thought_opened_by_the_prompt_is_folded_from_its_first_token_on() -> None:
+    transcript = thinking("two", told=True)
+    assert shown(transcript) == ["▸ thinking, 1 token so far", "two"]
+    transcript.append("</think>")
+    transcript.append("4")
+    assert shown(transcript) == ["▸ thought for 1 token", "4"]
+
+
+def test_unfolded_it_stands_above_the_answer() -> None:
+    transcript = thinking("<think>", "two\nand two\n", "</think>", "\n4")
+    transcript.set_manner(Manner(30, folded=False))
+    assert shown(transcript) == ["▾ thought for 1 token", "two", "and two", "", "4"]
+
+
+def test_a_thought_without_a_thought_is_not_shown() -> None:
+    assert shown(thinking("<think>", "\n\n", "</think>", "\n\n", "4")) == ["4"]
+
+
+def test_the_answer_is_what_stands_behind_the_thought() -> None:
+    transcript = thinking("<think>", "\ta\t", "b</think>\n", "\tif x:\n", "\t\ty")
+    assert transcript.blocks[0].answer == "\n\tif x:\n\t\ty"
+    assert thinking("<think>", "a").blocks[0].answer == ""
+    assert thinking("a", "b").blocks[0].answer == "ab"
+
+
+@given(pieces=PIECES, told=st.booleans(), folded=st.booleans())
+def test_rows_that_grew_are_the_rows_of_the_whole(
+    pieces: list[str], told: bool, folded: bool
+) -> None:
+    grown = Transcript(12)
+    grown.set_manner(Manner(12, folded=folded))
+    grown.begin(BlockContent(1, Voice.ANSWER, whole=False, thinking=told))
+    for piece in pieces:
+        grown.append(piece)
+        assert grown.rows
+    runs = tuple((piece, Mark.PLAIN) for piece in pieces)
+    whole = Transcript(12)
+    whole.set_manner(Manner(12, folded=folded))
+    whole.show([BlockContent(1, Voice.ANSWER, runs, whole=False, thinking=told)])
+    assert grown.rows == whole.rows
+
+
+@given(pieces=PIECES, folded=st.booleans())
+def test_what_is_painted_anew_covers_every_row_that_changed(
+    pieces: list[str], folded: bool
+) -> None:
+    transcript = Transcript(12)
+    transcript.set_manner(Manner(12, folded=folded))
+    transcript.begin(BlockContent(1, Voice.ANSWER, whole=False))
+    for piece in pieces:
+        before = [list(row.runs) for row in transcript.rows]
+        transcript.take_change()
+        transcript.append(piece)
+        change = transcript.take_change()
+        assert change is not None
+        after = [list(row.runs) for row in transcript.rows]
+        assert after[: change.row] == before[: change.row]
