@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from edgespec.backends import BackendProbe, DeviceMemory, Placement
 from edgespec.errors import ModelFileError, NotFound
+from edgespec.models.shown import shown
 from edgespec_llamacpp.library import (
     clear_log,
     devices_now,
@@ -37,6 +39,15 @@ class LlamaCppBackend:
             bool(library().llama_supports_gpu_offload()),
             tuple(DeviceMemory(gpu.free_bytes, gpu.unified) for gpu in apart or gpus[:1]),
         )
+
+    @classmethod
+    def prepare(cls, path: Path, report: Callable[[str], None]) -> Path:
+        if path.is_dir():
+            raise ModelFileError(
+                f"{shown(path)} is a folder of safetensors files, which llama.cpp does not run; use"
+                " --backend mlx, or a GGUF file of this model."
+            )
+        return path
 
     @classmethod
     def load(cls, path: Path, placement: Placement) -> LlamaModel:

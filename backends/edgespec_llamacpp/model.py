@@ -12,6 +12,7 @@ from edgespec.backends import SessionOptions
 from edgespec.decoding.draft import EMPTY, ROOT, Draft
 from edgespec.decoding.session import Caps
 from edgespec.errors import BackendFailed, BadInput, OutOfMemory
+from edgespec_llamacpp.batch import LlamaBatch
 from edgespec_llamacpp.library import (
     clear_log,
     gpu_devices,
@@ -43,6 +44,7 @@ class LlamaModel:
         self.tokenizer = LlamaTokenizer(handle)
         self._sessions: list[LlamaSession] = []
         self._plain_loops: list[LlamaPlainLoop] = []
+        self._batches: list[LlamaBatch] = []
 
     @property
     def device(self) -> str:
@@ -75,13 +77,25 @@ class LlamaModel:
         self._plain_loops.append(LlamaPlainLoop(context, chunk, options.context))
         return self._plain_loops[-1]
 
+    def batch(self, slots: int, context: int, threads: int | None = None) -> LlamaBatch:
+        """See edgespec.train.batch.OffersBatches."""
+        options = SessionOptions(slots * context, threads, rows=slots)
+        parameters = self._parameters(options, slots)
+        parameters.n_seq_max, parameters.kv_unified, parameters.n_rs_seq = slots, False, 0
+        opened = self._context(options, parameters)
+        self._batches.append(LlamaBatch(opened, slots, context, self.tokenizer.vocab))
+        return self._batches[-1]
+
     def close(self) -> None:
         for session in self._sessions:
             session.close()
         for loop in self._plain_loops:
             loop.close()
+        for batch in self._batches:
+            batch.close()
         self._sessions.clear()
         self._plain_loops.clear()
+        self._batches.clear()
         if self._handle is not None:
             self._lib.llama_model_free(self._handle)
             self._handle = None

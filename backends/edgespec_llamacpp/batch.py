@@ -1,0 +1,56 @@
+"""Many texts in one llama.cpp context, one sequence each, one token of each in a pass."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from edgespec.decoding.draft import Row
+from edgespec.errors import BackendFailed, CacheFull
+from edgespec_llamacpp.library import last_errors, library, raise_kept_interrupt
+
+
+class LlamaBatch:
+    """See edgespec.train.batch.Batch."""
+
+    def __init__(self, context: Any, slots: int, room: int, vocab: int) -> None:
+        self._lib = library()
+        self._context, self._vocab = context, vocab
+        self.slots, self.context = slots, room
+        self._memory = self._lib.llama_get_memory(context)
+        self._batch = self._lib.llama_batch_init(slots, 0, 1)
+        self._read = [0] * slots
+
+    def step(self, slots: Sequence[int], tokens: Sequence[int]) -> Row:
+        batch = self._batch
+        batch.n_tokens = len(slots)
+        for row, (slot, token) in enumerate(zip(slots, tokens, strict=True)):
+            if self._read[slot] >= self.context:
+                raise CacheFull(f"Slot {slot} holds its {self.context} tokens already.")
+            batch.token[row], batch.pos[row] = token, self._read[slot]
+            batch.n_seq_id[row], batch.seq_id[row][0], batch.logits[row] = 1, slot, 1
+            self._read[slot] += 1
+        result = self._lib.llama_decode(self._context, batch)
+        raise_kept_interrupt()
+        if result != 0:
+            raise BackendFailed(
+                f"llama.cpp could not run the model (code {result}): {last_errors()}"
+            )
+        pointer = self._lib.llama_get_logits(self._context)
+        address = ctypes.cast(pointer, ctypes.c_void_p).value or 0
+        memory: Any = (ctypes.c_float * (len(slots) * self._vocab)).from_address(address)
+        rows: Row = np.frombuffer(memory, dtype=np.float32).reshape(len(slots), self._vocab)
+        return rows
+
+    def forget(self, slot: int) -> None:
+        self._lib.llama_memory_seq_rm(self._memory, slot, -1, -1)
+        self._read[slot] = 0
+
+    def close(self) -> None:
+        if self._context is not None:
+            self._lib.llama_batch_free(self._batch)
+            self._lib.llama_free(self._context)
+            self._context = None
