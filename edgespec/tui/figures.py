@@ -21,6 +21,7 @@ _MOST_SPEEDS = 240
 _CHART_ROWS = 3
 _COLUMN_CELLS = 3
 _TIMES = "\N{MULTIPLICATION SIGN}"
+_NOTHING_YET = "figures appear with the first answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,8 @@ def figure_lines(
     on, how = speculation(drafting, situation)
     yield from _entry("guessing", how if on else f"off: {how}", room, _tone(not on))
     if stats is None:
-        yield (("figures appear with the first answer", Tone.ASIDE),)
+        for text in textwrap.wrap(_NOTHING_YET, max(width, _NARROWEST)):
+            yield ((text, Tone.ASIDE),)
     else:
         yield from _speed(stats, pace, room)
         yield from _guesses(stats, room)
@@ -73,9 +75,9 @@ def _speed(stats: Stats, pace: Pace, room: int) -> Iterator[Line]:
         yield _labelled("", spark(pace.speeds, room))
     yield from _entry("plain", f"{plain:.1f} tok/s, measured" if plain else "not measured", room)
     if stats.speedup is not None:
-        ratio = f"{stats.speedup:.2f}{_TIMES} plain"
-        ratio += ": speculation costs you here" * costs(stats)
-        yield from _entry("ratio", ratio, room, _tone(costs(stats)))
+        yield from _entry("ratio", f"{stats.speedup:.2f}{_TIMES} plain", room)
+    if costs(stats):
+        yield from _entry("", "speculation costs you here", room, Tone.WARNING)
 
 
 def _guesses(stats: Stats, room: int) -> Iterator[Line]:

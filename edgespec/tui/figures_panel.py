@@ -27,6 +27,7 @@ class FiguresPanel(VerticalScroll):
         height: 1fr;
         padding: 0 1;
         border-left: solid $rule;
+        scrollbar-gutter: stable;
         scrollbar-size-vertical: 1;
         scrollbar-color: $rule;
         scrollbar-background: $background;
@@ -81,9 +82,7 @@ class FiguresPanel(VerticalScroll):
         if not self.display:
             return
         width = self.scrollable_content_region.width
-        lines = figure_lines(
-            self._stats, self._pace, self._situation, self._drafting, width
-        )
+        lines = figure_lines(self._stats, self._pace, self._situation, self._drafting, width)
         styles = {tone: self._style(tone) for tone in Tone}
         text = Content("\n").join(
             Content.assemble(*((text, styles[tone]) for text, tone in line)) for line in lines

@@ -82,7 +82,7 @@ class Inspector(Vertical):
         self._text = ""
         self._row: RoundRow | None = None
         self._explained: dict[tuple[int, int], Explanation] = {}
-        self._unexplained: dict[tuple[int, int], str] = {}
+        self._why_not = ""
         self._resting: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -123,14 +123,19 @@ class Inspector(Vertical):
         if len(self._explained) >= _MOST_EXPLAINED:
             del self._explained[next(iter(self._explained))]
         self._explained[key, index] = explanation
-        self._unexplained.pop((key, index), None)
         if self._selected == (key, index):
             self._show_selected()
 
     def unexplained(self, key: int, index: int, why: str) -> None:
-        """Say in a line why the details of a token cannot be had."""
-        self._unexplained = {(key, index): shown(why)}
+        """Say in a line why a token has no details; it is asked for again when selected anew."""
         if self._selected == (key, index):
+            self._why_not = shown(why)
+            self._show_selected()
+
+    def ask_again(self) -> None:
+        """Ask once more for what could not be had of the selected token."""
+        if self._why_not:
+            self._why_not = ""
             self._show_selected()
 
     def retract(self, key: int, tokens: int) -> None:
@@ -147,7 +152,6 @@ class Inspector(Vertical):
         """Forget all answers, the rounds too."""
         self.rounds.clear()
         self._explained.clear()
-        self._unexplained.clear()
         self._set_selected(None)
         self.list.show_nothing()
 
@@ -181,7 +185,7 @@ class Inspector(Vertical):
     # the token in detail
 
     def _set_selected(self, selected: tuple[int, int] | None, text: str = "") -> None:
-        self._selected, self._text = selected, text
+        self._selected, self._text, self._why_not = selected, text, ""
         self._show_selected()
 
     def _show_selected(self) -> None:
@@ -190,7 +194,7 @@ class Inspector(Vertical):
             self._row = self.rounds.find(*self._selected)
             explanation = self._explained.get(self._selected)
             detail = detail_of(self._selected[1], self._text, self._row, explanation)
-        self.detail.show(detail, self._unexplained.get(self._selected or (-1, -1), _ASKING))
+        self.detail.show(detail, self._why_not or _ASKING)
         self.alternatives.show(detail)
         self._want(detail)
 
@@ -201,7 +205,7 @@ class Inspector(Vertical):
             self._resting = None
         if detail is None or detail.alternatives or self._selected is None:
             return
-        if self._selected not in self._explained and self._selected not in self._unexplained:
+        if self._selected not in self._explained and not self._why_not:
             self._resting = self.set_timer(_REST_S, self._ask)
 
     def _ask(self) -> None:
@@ -214,7 +218,6 @@ class Inspector(Vertical):
         outdated = [at for at in self._explained if at[0] == key and at[1] >= tokens]
         for at in outdated:
             del self._explained[at]
-        self._unexplained.clear()
         if self._selected is None or self._selected[0] != key:
             return
         gone = self._selected[1] >= tokens and self.rounds.find(*self._selected) is None

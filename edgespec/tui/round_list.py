@@ -158,6 +158,9 @@ class RoundList(ScrollView, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         self._repaint()
+        if not self.following and self._position() < len(self.rows):
+            self._reveal(self._position())
+            self.following = False
 
     def notify_style_update(self) -> None:
         super().notify_style_update()

@@ -102,10 +102,13 @@ class RoundRow:
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """The drafted tokens in the order of the draft, then the target's own."""
-        return tuple(self._pieces())
+        """The drafted tokens in the order of the draft, the target's own where it was chosen."""
+        drafted = list(self._drafted())
+        tested = [number for number, guess in enumerate(self.event.guesses) if guess.tested]
+        at = tested[-1] + 1 if tested else len(drafted)
+        return (*drafted[:at], *self._own(), *drafted[at:])
 
-    def _pieces(self) -> Iterator[Piece]:
+    def _drafted(self) -> Iterator[Piece]:
         last = max(self.end - 1, 0)
         for number, (guess, depth) in enumerate(
             zip(self.event.guesses, self.depths(), strict=True)
@@ -113,6 +116,8 @@ class RoundRow:
             text = token_text(guess.text, guess.token)
             branches = number > 0 and guess.parent != number - 1
             yield Piece(_fate(guess), text, min(self.first + depth, last), branches)
+
+    def _own(self) -> Iterator[Piece]:
         for number, token in enumerate(self.event.tokens):
             if token.kind is not Kind.ACCEPTED:
                 text = token_text(token.text, token.token)
@@ -211,12 +216,13 @@ class Rounds:
 def in_view(pieces: Sequence[Piece], width: int, selected: int | None) -> tuple[int, int]:
     """The first piece and the one behind the last that are shown in `width` cells.
 
-    The token at place `selected` of the answer is among them; two cells at each end that is cut
-    are left for a mark.
+    The token at place `selected` of the answer is among them, or else the last that became part of
+    it; two cells at each end that is cut are left for a mark.
     """
     sizes = [cell_len(piece.label) + 1 for piece in pieces]
-    of_selected = (n for n, piece in enumerate(pieces) if piece.stands and piece.index == selected)
-    wanted, first = next(of_selected, 0), 0
+    standing = [n for n, piece in enumerate(pieces) if piece.stands]
+    of_selected = (n for n in standing if pieces[n].index == selected)
+    wanted, first = next(of_selected, standing[-1] if standing else 0), 0
     while first < wanted and _behind_last(sizes, first, width) <= wanted:
         first += 1
     return first, _behind_last(sizes, first, width)

@@ -11,14 +11,14 @@ from textual.widgets.option_list import Option
 
 from edgespec.decoding.events import Alternative
 from edgespec.tui.charts import bar
-from edgespec.tui.details import Detail, Refused, percent
+from edgespec.tui.details import Detail, percent
 from edgespec.tui.rounds import token_text
 
 MOST_ALTERNATIVES = 5
 _MOST_REFUSED = 3
 _BAR_CELLS = 8
 _HINT = "Click a token, or go to one with the arrow keys, to see what else might stand there."
-_CHOOSE = "what might stand here: 1 to 5 rewrites from there"
+_CHOOSE = "what might stand here · 1 to 5 rewrites"
 
 
 class TokenDetail(Static):
@@ -58,6 +58,8 @@ class Alternatives(OptionList):
         border: none;
         background: $background;
         scrollbar-size-vertical: 1;
+        text-wrap: nowrap;
+        text-overflow: ellipsis;
 
         &:focus { border: none; background-tint: transparent; }
         & > .option-list--option-disabled { color: $quiet; }
@@ -94,27 +96,19 @@ def detail_lines(detail: Detail) -> Iterator[Content]:
         where += f", round {detail.number}"
     yield Content.assemble((_quoted(detail.text), "bold"), ("  " + where, "$quiet"))
     yield Content(detail.origin)
-    if detail.target is not None:
-        yield Content(f"the model gave it {percent(detail.target)}{_drafted(detail.draft)}")
-    elif detail.draft is not None:
-        yield Content(f"the drafter gave it {percent(detail.draft)}")
+    if given := _given(detail.target, detail.draft):
+        yield Content(f"probability: {given}")
     for refused in detail.refused[:_MOST_REFUSED]:
-        yield _refused(refused)
+        struck = (_quoted(refused.text), "strike $token-rejected")
+        yield Content.assemble("turned down: ", struck, f" by {refused.source}")
+        if given := _given(refused.target, refused.draft):
+            yield Content(f"  {given}")
 
 
-def _refused(refused: Refused) -> Content:
-    given = []
-    if refused.draft is not None:
-        given.append(f"the drafter gave it {percent(refused.draft)}")
-    if refused.target is not None:
-        given.append(f"the model {percent(refused.target)}")
-    end = f" by {refused.source}{': ' * bool(given)}{', '.join(given)}"
-    struck = (_quoted(refused.text), "strike $token-rejected")
-    return Content.assemble("turned down: ", struck, end)
-
-
-def _drafted(draft: float | None) -> str:
-    return "" if draft is None else f", the drafter {percent(draft)}"
+def _given(target: float | None, draft: float | None) -> str:
+    """Who gave a token which probability, as far as is known."""
+    known = (("model", target), ("drafter", draft))
+    return ", ".join(f"{who} {percent(share)}" for who, share in known if share is not None)
 
 
 def _line(number: int, choice: Alternative, stands: bool) -> Content:

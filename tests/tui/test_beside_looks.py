@@ -90,9 +90,7 @@ def test_the_figures_on_a_small_screen(snap_compare: Compare) -> None:
     assert snap_compare(app, run_before=measure, terminal_size=(40, 14))
 
 
-def test_the_figures_without_colour(
-    snap_compare: Compare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_figures_without_colour(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     app = BesideApp(FiguresPanel())
     assert snap_compare(app, run_before=measure, terminal_size=(60, 30))

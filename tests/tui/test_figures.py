@@ -74,7 +74,8 @@ def test_without_a_measured_plain_speed_no_ratio_is_claimed() -> None:
 
 def test_it_says_clearly_that_speculation_costs_here() -> None:
     slow = lines(folded(*GUESSED, plain_speed=40.0))
-    assert "0.50× plain: speculation costs" in warnings(slow)
+    assert "ratio     0.50× plain" in text_of(slow)
+    assert warnings(slow) == "speculation costs you here"
     fast = lines(folded(*GUESSED, plain_speed=10.0))
     assert "speculation costs" not in text_of(fast)
 
@@ -87,12 +88,6 @@ def test_acceptance_by_place_is_a_chart_with_its_numbers() -> None:
     text = text_of(lines(folded(*GUESSED))).splitlines()
     at = next(n for n, line in enumerate(text) if line.startswith("by place"))
     assert text[at : at + 5] == [
-        "by place  ███",
-        "          ███",
-        "          ███ ",
-        "            1   2",
-        "  %       100   0",
-    ] or [line.rstrip() for line in text[at : at + 5]] == [
         "by place  ███",
         "          ███",
         "          ███",
@@ -211,14 +206,16 @@ async def test_the_pace_is_followed_while_the_panel_is_hidden() -> None:
     app = BesideApp(panel)
     async with app.run_test(size=(60, 30)) as pilot:
         panel.display = False
+        await pilot.pause()
         stats = Stats(0.0)
         for number in range(30):
             stats = stats.after(plain("a"), number / 10)
             panel.show(stats, SITUATION)
         panel.display = True
         await pilot.pause()
-        assert "█████" in shown(panel)
-        assert "10.0 tok/s" in shown(panel)
+        lines = shown(panel).split("\n")
+        at = next(n for n, line in enumerate(lines) if line.startswith("speed"))
+        assert lines[at + 1].strip() == "█████"
 
 
 async def test_the_panel_wraps_to_its_width_and_scrolls_by_key() -> None:

@@ -153,8 +153,8 @@ async def test_an_explanation_fills_in_the_probabilities_and_the_alternatives() 
         await pilot.pause()
         text = detail(inspector)
         assert "“ items”  token 4, round 2" in text
-        assert "the model gave it 50.0%" in text
-        assert "turned down: “ things” by draft model: the model 25.0%" in text
+        assert "probability: model 50.0%" in text
+        assert "turned down: “ things” by draft model\n  model 25.0%" in text
         lines = choices(inspector)
         assert len(lines) == 5
         assert lines[0].endswith("50.0%  “ items” stands here")
@@ -324,7 +324,9 @@ async def test_clear_forgets_everything() -> None:
         assert not inspector.rounds.of(1)
 
 
-async def test_five_thousand_rounds_scroll_from_end_to_end_and_only_what_is_seen_is_painted() -> None:
+async def test_five_thousand_rounds_scroll_from_end_to_end_and_only_what_is_seen_is_painted() -> (
+    None
+):
     events = in_order(*[guessed(" a", " b", f" w{n}", accepted=1) for n in range(5000)])
     app, inspector = filled(*events)
     async with app.run_test(size=SIZE) as pilot:
@@ -444,3 +446,15 @@ async def test_a_cursor_that_only_passes_by_asks_nothing() -> None:
         inspector.follow(1)
         await asyncio.sleep(0.3)
         assert app.said == []
+
+
+async def test_what_could_not_be_explained_is_asked_for_again_when_told_to() -> None:
+    app, inspector = filled(*ANSWER)
+    async with app.run_test(size=SIZE) as pilot:
+        await opened(pilot, inspector)
+        inspector.select(1, 3)
+        inspector.unexplained(1, 3, "known once the answer has ended")
+        inspector.ask_again()
+        assert "asking the model…" in detail(inspector)
+        await wait_until(lambda: app.said)
+        assert isinstance(app.said[0], Inspector.Wanted)

@@ -27,7 +27,7 @@ def test_a_row_shows_what_was_right_wrong_and_unseen_and_the_models_own_token() 
     row = folded(*ANSWER).of(1)[1]
     assert [piece.label for piece in row.pieces] == ["✓ means", "✓ giving", "✗ things", "→ items"]
     unseen = folded(*in_order(guessed("a", "b", "c", "d", accepted=0))).of(1)[0]
-    assert [piece.label for piece in unseen.pieces] == ["✗a", "·b", "·c", "→d"]
+    assert [piece.label for piece in unseen.pieces] == ["✗a", "→d", "·b", "·c"]
 
 
 def test_a_bonus_token_has_a_glyph_of_its_own() -> None:
@@ -43,9 +43,7 @@ def test_a_round_without_guesses_says_why_and_one_with_guesses_who_made_how_many
 
 def test_a_draft_of_two_proposers_names_both() -> None:
     event = guessed("a", "b", "c", accepted=2)
-    mixed = replace(
-        event, guesses=(event.guesses[0], replace(event.guesses[1], source="ngram"))
-    )
+    mixed = replace(event, guesses=(event.guesses[0], replace(event.guesses[1], source="ngram")))
     assert folded(mixed).of(1)[0].summary == "draft model ×1 + n-gram ×1"
 
 
@@ -205,4 +203,13 @@ def test_what_is_in_view_fits_and_holds_the_selected_token(
 def test_a_draft_that_fits_is_shown_from_its_beginning() -> None:
     pieces = [Piece(Fate.ACCEPTED, "ab", n) for n in range(4)]
     assert in_view(pieces, 15, 3) == (0, 4)
-    assert in_view(pieces, 14, None) == (0, 3)
+    assert in_view(pieces, 14, 0) == (0, 3)
+
+
+def test_of_a_long_draft_the_end_of_what_was_right_is_shown() -> None:
+    right = [Piece(Fate.ACCEPTED, "ab", n) for n in range(9)]
+    pieces = [*right, Piece(Fate.REJECTED, "cd", 9), Piece(Fate.CORRECTION, "ef", 9)]
+    unseen = [Piece(Fate.UNTESTED, "gh", 9)] * 9
+    first, last = in_view([*pieces, *unseen], 20, None)
+    assert first <= 9
+    assert last == 11

@@ -112,7 +112,7 @@ def test_at_100_columns_the_whole_reason_stands_beside_the_most_important_figure
     short = drafting_of(*[plain(" a", plan="auto → plain: prose; a pass of 4 costs 3.1")] * 2)
     text = status_text(folded(), short, SITUATION, 100)
     assert text == (
-        "spec off: prose; a pass of 4 costs 3.1 · 30.0 tok/s · 3.00× plain (10.0)"
+        "spec off: prose; a pass of 4 costs 3.1 · 30.0 tok/s · 3.00× plain"
         " · 75% accepted · ctx 412/4096"
     )
 
