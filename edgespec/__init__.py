@@ -9,15 +9,18 @@ if TYPE_CHECKING:
     from edgespec.api import (
         AnswerOptions,
         Chat,
+        Explained,
         LoadOptions,
         Message,
         Model,
         ModelInfo,
         Reply,
         Speculation,
+        Turn,
         load,
     )
     from edgespec.decoding.events import (
+        Alternative,
         Committed,
         Event,
         Finished,
@@ -32,11 +35,13 @@ if TYPE_CHECKING:
     from edgespec.errors import EdgespecError
 
 __all__ = [
+    "Alternative",
     "AnswerOptions",
     "Chat",
     "Committed",
     "EdgespecError",
     "Event",
+    "Explained",
     "Finished",
     "Guess",
     "Kind",
@@ -51,10 +56,21 @@ __all__ = [
     "Speculation",
     "Stats",
     "Stop",
+    "Turn",
     "load",
 ]
 
-_EVENTS = ("Committed", "Event", "Finished", "Guess", "Kind", "PromptRead", "Round", "Stop")
+_EVENTS = (
+    "Alternative",
+    "Committed",
+    "Event",
+    "Finished",
+    "Guess",
+    "Kind",
+    "PromptRead",
+    "Round",
+    "Stop",
+)
 _HOMES = {
     **dict.fromkeys(_EVENTS, "edgespec.decoding.events"),
     "Sampling": "edgespec.decoding.sampling",

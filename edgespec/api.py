@@ -6,16 +6,16 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import fields, replace
-from time import perf_counter
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from edgespec.answering import Answer, Asked
-from edgespec.conversation import PromptEncoder, Spoken, checked_messages
-from edgespec.decoding.events import Event, Finished, PromptRead, Round, Stop
+from edgespec.answering import Asked
+from edgespec.chatting import Chat
+from edgespec.conversation import checked_messages
+from edgespec.decoding.events import Event
 from edgespec.decoding.sampling import Sampling
-from edgespec.decoding.stats import Stats
 from edgespec.demo import best_format
+from edgespec.desk import Desk
 from edgespec.errors import BadInput, EdgespecError
 from edgespec.loading import Loaded, Report, open_pair
 from edgespec.models.choices import as_chosen, not_used
@@ -23,23 +23,27 @@ from edgespec.models.pairs import Pair, resolve
 from edgespec.options import (
     AnswerOptions,
     AnswerSettings,
+    Explained,
     LoadOptions,
     LoadSettings,
     ModelInfo,
     Reply,
     Speculation,
+    Turn,
 )
 from edgespec.text.template import Message
 
 __all__ = [
     "AnswerOptions",
     "Chat",
+    "Explained",
     "LoadOptions",
     "Message",
     "Model",
     "ModelInfo",
     "Reply",
     "Speculation",
+    "Turn",
     "load",
 ]
 
@@ -111,15 +115,20 @@ class Model:
     """A loaded pair. Safe to use from several threads: answers queue."""
 
     def __init__(self, loaded: Loaded, speculation: Speculation) -> None:
-        self._loaded = loaded
-        self._encoder = PromptEncoder(loaded.models[0].tokenizer)
-        self._busy, self._in_use = threading.Lock(), threading.Lock()
-        self._busy_thread: int | None = None
-        self._cancelled = threading.Event()
-        self._closed = False
-        self.speculation = speculation
-        self.info = _info(loaded, self._encoder.template.note)
-        loaded.proposer(speculation)  # says now what would be wrong later
+        self._desk = Desk(loaded, speculation)
+        self.info = self._desk.info
+
+    @property
+    def speculation(self) -> Speculation:
+        """How answers are guessed at; a change reaches a running answer with its next round.
+
+        Setting it raises BadInput for what this pair cannot do.
+        """
+        return self._desk.speculation
+
+    @speculation.setter
+    def speculation(self, wished: Speculation) -> None:
+        self._desk.speculation = wished
 
     def stream(
         self,
@@ -131,7 +140,7 @@ class Model:
 
         Raises: BadInput at once for a prompt that is empty or does not fit.
         """
-        return self._answer(prompt, self._asked(_answer_options(options, settings)))
+        return self._answer(prompt, self._desk.asked(_answer_options(options, settings)))
 
     def generate(
         self,
@@ -140,8 +149,8 @@ class Model:
         **settings: Unpack[AnswerSettings],
     ) -> Reply:
         """Answer a prompt or a conversation, whole."""
-        asked = self._asked(_answer_options(options, settings))
-        return self._reply(self._answer(prompt, asked), asked)
+        asked = self._desk.asked(_answer_options(options, settings))
+        return self._desk.reply(self._answer(prompt, asked), asked)
 
     async def astream(
         self,
@@ -150,7 +159,7 @@ class Model:
         **settings: Unpack[AnswerSettings],
     ) -> AsyncIterator[Event]:
         """stream() for asyncio; the model runs in a thread, and stops when the caller does."""
-        self._must_be_free()
+        self._desk.must_be_free()
         loop, queue = asyncio.get_running_loop(), asyncio.Queue[Event | BaseException | None]()
         stopped = threading.Event()
 
@@ -182,39 +191,37 @@ class Model:
         **settings: Unpack[AnswerSettings],
     ) -> Chat:
         """Begin a conversation."""
-        return Chat(self, system, _answer_options(options, settings))
+        return Chat(self._desk, system, _answer_options(options, settings))
 
     def count_tokens(self, text: str) -> int:
-        self._must_be_open()
-        return len(self._encoder.tokenizer.encode(text, special=False))
+        self._desk.must_be_open()
+        return len(self._desk.encoder.tokenizer.encode(text, special=False))
 
     @property
     def plain_tokens_per_second(self) -> float:
         """Plain decoding speed as measured with this model on this machine."""
-        return 1.0 / self._loaded.target.cost.seconds(1)
+        return self._desk.plain_tokens_per_second
 
     @property
     def loaded(self) -> Loaded:
         """What it is made of, for measurements between answers."""
-        return self._loaded
+        return self._desk.loaded
 
     def forget(self) -> None:
         """Drop all text that target and drafter still hold; for measurements."""
-        with self._busy:
-            self._loaded.forget()
+        self._desk.between_answers(self.loaded.forget)
 
     def cancel(self) -> None:
-        """End the running answer after its current round; from any thread."""
-        self._cancelled.set()
+        """End the running answer after its current round; from any thread.
+
+        Where none runs, those that were asked for and have not begun end before their first.
+        """
+        self._desk.cancel()
 
     def close(self) -> None:
         """Free the weights, after the current round of a running answer; the model is of no use
         afterwards."""
-        with self._in_use:
-            if not self._closed:
-                self._closed = True
-                for model in self._loaded.models:
-                    model.close()
+        self._desk.close()
 
     def __enter__(self) -> Self:
         return self
@@ -227,123 +234,9 @@ class Model:
     ) -> None:
         self.close()
 
-    def _asked(self, options: AnswerOptions) -> Asked:
-        self._must_be_open()
-        return Asked.of(options, self.speculation, self._loaded.header.sampler)
-
     def _answer(self, prompt: Prompt, asked: Asked) -> Iterator[Event]:
-        messages = checked_messages(prompt)
-        tokens = self._encoder.encode(messages, asked.template_extra)
-        return self._events(Answer(self._loaded, self._encoder.tokenizer, asked, tokens))
-
-    def _events(self, answer: Answer) -> Iterator[Event]:
-        """The answer's events, one answer at a time, with an end when it is cancelled."""
-        self._must_be_free()
-        with self._busy:
-            self._busy_thread = threading.get_ident()
-            self._cancelled.clear()
-            events = answer.events()
-            try:
-                while (event := self._next(events)) is not None:
-                    yield event
-                    if self._cancelled.is_set() and not isinstance(event, Finished):
-                        yield answer.cut_short()
-                        return
-            finally:
-                self._busy_thread = None
-                events.close()
-
-    def _next(self, events: Iterator[Event]) -> Event | None:
-        with self._in_use:  # close() must not free what a pass is reading
-            self._must_be_open()
-            return next(events, None)
-
-    def _must_be_free(self) -> None:
-        """A thread that waited for its own answer to end would wait for ever."""
-        if self._busy_thread == threading.get_ident():
-            raise BadInput("An answer of this model is still running; read it to its end first.")
-
-    def _must_be_open(self) -> None:
-        if self._closed:
-            raise BadInput("This model was closed; load it again.")
-
-    def _reply(self, events: Iterator[Event], asked: Asked) -> Reply:
-        stats = self._fresh_stats()
-        text, ids, why = [], [], Stop.CANCELLED
-        for event in events:
-            stats = stats.after(event, perf_counter())
-            match event:
-                case Round():
-                    text.append(event.text)
-                    ids += [token.token for token in event.tokens]
-                case Finished():
-                    text.append(event.text)
-                    why = event.why
-                case PromptRead():
-                    pass
-        stats = replace(stats, calibrated_plain_speed=self.plain_tokens_per_second)
-        return Reply("".join(text), tuple(ids), why, asked.seed, self.info, stats)
-
-    def _fresh_stats(self) -> Stats:
-        return Stats(perf_counter(), calibrated_plain_speed=self.plain_tokens_per_second)
-
-
-class Chat:
-    """A conversation: remembers what was said, and keeps the ids of replies."""
-
-    def __init__(self, model: Model, system: str, options: AnswerOptions) -> None:
-        self._model, self.system, self.options = model, system, options
-        self.messages: list[Message] = []
-        self._spoken: Spoken | None = None
-
-    @property
-    def context_used(self) -> int:
-        """Tokens of the conversation so far."""
-        return 0 if self._spoken is None else len(self._spoken.ids)
-
-    def stream(self, text: str) -> Iterator[Event]:
-        """Say something and get the answer as events; a cancelled answer is remembered as far
-        as it came."""
-        return self._say(text, self._model._asked(self.options))
-
-    def send(self, text: str) -> Reply:
-        """Say something and get the whole answer."""
-        asked = self._model._asked(self.options)
-        return self._model._reply(self._say(text, asked), asked)
-
-    def reset(self) -> None:
-        """Forget everything that was said."""
-        self.messages, self._spoken = [], None
-
-    def _say(self, text: str, asked: Asked) -> Iterator[Event]:
-        (user,) = checked_messages(text)
-        before = [*self._opening(), *self.messages, user]
-        encoder = self._model._encoder
-        tokens = None
-        if self._spoken is not None and self._spoken.before == tuple(before[:-2]):
-            tokens = encoder.continued(self._spoken, user, asked.template_extra)
-        if tokens is None:
-            tokens = encoder.encode(before, asked.template_extra)
-        answer = Answer(self._model._loaded, encoder.tokenizer, asked, tokens)
-        return self._remembering(self._model._events(answer), answer, before)
-
-    def _opening(self) -> list[Message]:
-        return [Message("system", self.system)] if self.system else []
-
-    def _remembering(
-        self, events: Iterator[Event], answer: Answer, before: list[Message]
-    ) -> Iterator[Event]:
-        said: list[str] = []
-        try:
-            for event in events:
-                if isinstance(event, Round | Finished):
-                    said.append(event.text)
-                yield event
-        finally:
-            if answer.ids:
-                reply = Message("assistant", "".join(said))
-                self.messages += [before[-1], reply]
-                self._spoken = Spoken(before, reply, answer.all_ids())
+        tokens = self._desk.encoder.encode(checked_messages(prompt), asked.template_extra)
+        return self._desk.events(self._desk.answer(asked, tokens))
 
 
 def _with(options: Options, given: dict[str, Any]) -> Options:
@@ -365,18 +258,3 @@ def _answer_options(options: AnswerOptions | None, settings: AnswerSettings) -> 
         if name not in sampler:
             raise BadInput(f"An answer knows no setting '{name}'.")
     return replace(options, overrides={**options.overrides, **given})
-
-
-def _info(loaded: Loaded, template_note: str) -> ModelInfo:
-    pair = loaded.pair
-    return ModelInfo(
-        pair=pair.name,
-        target=pair.target.name,
-        draft=pair.draft.name if pair.draft else None,
-        backend=loaded.backend,
-        device=loaded.models[0].device,
-        context=loaded.target.session.caps.context,
-        exactness=loaded.exactness,
-        notes=(*loaded.notes, *([template_note] if template_note else [])),
-        memory=loaded.memory,
-    )

@@ -79,3 +79,28 @@ class Spoken:
 
     def __init__(self, before: Collection[Message], reply: Message, ids: Tokens) -> None:
         self.before, self.reply, self.ids = tuple(before), reply, ids
+
+
+class Memory:
+    """The latest conversations that ended with a reply, so that each can go on with its ids.
+
+    Branches of one conversation are conversations of their own.
+    """
+
+    def __init__(self, most: int = 64) -> None:
+        self._most = most
+        self._spoken: dict[tuple[Message, ...], Spoken] = {}
+
+    def keep(self, spoken: Spoken) -> None:
+        key = (*spoken.before, spoken.reply)
+        self._spoken.pop(key, None)
+        self._spoken[key] = spoken
+        if len(self._spoken) > self._most:
+            del self._spoken[next(iter(self._spoken))]
+
+    def find(self, messages: Sequence[Message]) -> Spoken | None:
+        """What was spoken in just these messages, the last of them a reply."""
+        return self._spoken.get(tuple(messages))
+
+    def clear(self) -> None:
+        self._spoken.clear()

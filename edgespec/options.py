@@ -53,10 +53,10 @@ class LoadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
-    """How answers are guessed at; may change between answers, since the text does not depend on it.
+    """How answers are guessed at; may change at any time, since the text does not depend on it.
 
     draft_tokens: guesses a round; None = what pays. always_draft: show mode, drafts even where
-    plain decoding is faster.
+    plain decoding is faster. rule: how guesses are judged; an answer keeps the one it began with.
     """
 
     proposer: str = "auto"
@@ -121,7 +121,8 @@ class Turn:
     those before a chosen token and that token for one that is steered anew.
     expected: ids that probably follow; a source of guesses only.
     options: with a seed, where the answer is to be continued or made again.
-    speculation: None = what the model is set to.
+    speculation: None = what the model is set to. replies: ids of the assistant's messages, in turn,
+    as this very model said them; () for one whose ids are not known, which is then split anew.
 
     The noise of an answer hangs on its messages, seed and branch, and begins where `begun` ends:
     so an answer that is continued is the one that was never stopped.
@@ -132,6 +133,7 @@ class Turn:
     expected: tuple[int, ...] = ()
     options: AnswerOptions = field(default_factory=AnswerOptions)
     speculation: Speculation | None = None
+    replies: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

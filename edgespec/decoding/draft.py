@@ -40,20 +40,27 @@ class Draft:
     parents[i]  the node that i follows; ROOT (-1) is the pending token. parents[i] < i.
     source[i]   name of the proposer that guessed node i.
     q[i]        what node i was drawn from; None where it was not drawn at random.
+    confidence[i]  how sure the proposer was of node i, 0 to 1; may end before the last node.
     """
 
     tokens: Sequence[int] = ()
     parents: Sequence[int] = ()
     source: Sequence[str] = ()
     q: Sequence[Support | None] = ()
+    confidence: Sequence[float] = ()
 
     @classmethod
     def chain(
-        cls, tokens: Sequence[int], source: str, q: Sequence[Support | None] | None = None
+        cls,
+        tokens: Sequence[int],
+        source: str,
+        q: Sequence[Support | None] | None = None,
+        confidence: Sequence[float] = (),
     ) -> Self:
         """One guess after the other."""
         n = len(tokens)
-        return cls(tokens, range(-1, n - 1), (source,) * n, (None,) * n if q is None else q)
+        q = (None,) * n if q is None else q
+        return cls(tokens, range(-1, n - 1), (source,) * n, q, confidence)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -77,7 +84,9 @@ class Draft:
         """The first `n` nodes; still a tree, since parents come before children."""
         if n >= len(self):
             return self
-        return Draft(self.tokens[:n], self.parents[:n], self.source[:n], self.q[:n])
+        return Draft(
+            self.tokens[:n], self.parents[:n], self.source[:n], self.q[:n], self.confidence[:n]
+        )
 
     def fault(self, vocab: int) -> str | None:
         """Why this is not a tree of tokens, or None when it is one."""

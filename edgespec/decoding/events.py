@@ -26,12 +26,17 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PromptRead:
-    """How far the prompt is: `read` of `total` tokens, `reused` of them from the cache."""
+    """How far the prompt is: `read` of `total` tokens, `reused` of them from the cache.
+
+    begun: texts of the tokens of the answer that stood already, one for each; told once, with the
+    first of these events.
+    """
 
     read: int
     total: int
     reused: int
     seconds: float
+    begun: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import chain, repeat
 from time import perf_counter
 
 import numpy as np
 
 from edgespec.decoding.accept import Accepted, accept
+from edgespec.decoding.alternatives import considered
 from edgespec.decoding.draft import EMPTY, ROOT, Draft
 from edgespec.decoding.events import (
     Committed,
@@ -95,14 +98,34 @@ class Decoding:
         self.finished = self.finished or self._why_stop()
         return Round(
             index=index,
-            tokens=_committed(draft, accepted),
-            guesses=_guesses(draft, accepted),
+            tokens=self._considered(_committed(draft, accepted), accepted, scores),
+            guesses=self._weighed(_guesses(draft, accepted)),
             draft_s=draft_s,
             verify_s=verify_s,
             round_s=self._clock() - self._opened_s,
             plan=self.proposer.plan,
             note=self.proposer.take_note(),
         )
+
+    def _considered(
+        self, tokens: tuple[Committed, ...], accepted: Accepted, scores: Scores
+    ) -> tuple[Committed, ...]:
+        """The tokens with what the target thought of their places, where that is asked for."""
+        most = self.request.alternatives
+        if not most:
+            return tokens
+        told = []
+        for token, node in zip(tokens, (ROOT, *accepted.path), strict=True):
+            logprob, alternatives = considered(scores.logits(node), token.token, most)
+            told.append(replace(token, logprob=logprob, alternatives=alternatives))
+        return tuple(told)
+
+    def _weighed(self, guesses: tuple[Guess, ...]) -> tuple[Guess, ...]:
+        """The guesses with how sure their proposer was, where that is asked for."""
+        if not self.request.alternatives:
+            return guesses
+        sure: Iterator[float | None] = chain(self._draft.confidence, repeat(None))
+        return tuple(replace(g, probability=p) for g, p in zip(guesses, sure, strict=False))
 
     def _room(self) -> int:
         caps = self.session.caps

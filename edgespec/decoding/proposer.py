@@ -115,6 +115,10 @@ class Guarded:
         self.broken = False
 
     @property
+    def note(self) -> str:
+        return self._note or self.inner.note
+
+    @property
     def plan(self) -> str:
         if not self.broken:
             try:
@@ -148,7 +152,7 @@ class Guarded:
         self._try(self.inner.end)
 
     def take_note(self) -> str:
-        note = self._note or self.inner.note
+        note = self.note
         if note == self._told:
             return ""
         self._told = note

@@ -56,7 +56,8 @@ class Request:
     """One answer to make.
 
     prompt: token ids, int32 [n]. prediction: text the answer may repeat, as ids; a source of
-    guesses only. reply: None for a new answer.
+    guesses only. reply: None for a new answer. alternatives: how many of the best tokens
+    each place is told with; 0 = no log-probabilities either.
     """
 
     prompt: Tokens
@@ -67,6 +68,7 @@ class Request:
     prediction: Sequence[int] = ()
     reply: Reply | None = None
     rule: RuleName = RuleName.COUPLED
+    alternatives: int = 0
 
     def __post_init__(self) -> None:
         if not len(self.prompt):

@@ -110,7 +110,7 @@ class Sampling:
         """The score below which tokens are dropped; equals of the last survivor stay."""
         pool, cut = tempered, -math.inf
         if 0 < self.top_k < len(tempered):
-            cut = _kth_best(tempered, self.top_k)
+            cut = kth_best(tempered, self.top_k)
             pool = tempered[tempered >= cut]
         if self.top_p < 1:
             cut = max(cut, _nucleus_edge(pool, self.top_p))
@@ -123,7 +123,7 @@ class Sampling:
         return Support(ids, weight / weight.sum())
 
 
-def _kth_best(z: Row, k: int) -> float:
+def kth_best(z: Row, k: int) -> float:
     """The k-th highest score, looking closely only at scores that are likely among the k."""
     near = z
     if len(z) > _SMALL:

@@ -187,6 +187,7 @@ def _followed(draft: Draft, tail: Tail, n: int) -> Draft:
         range(-1, n - 1),
         [*draft.source, *["ngram"] * len(added)],
         [*draft.q, *[None] * len(added)],
+        draft.confidence,
     )
 
 

@@ -9,6 +9,7 @@ from edgespec.decoding.draft import EMPTY, ROOT, Draft, Support
 from edgespec.decoding.proposer import Budget, Outcome, State
 from edgespec.decoding.request import Request
 from edgespec.decoding.session import Session
+from edgespec.proposers.watchdog import Watchdog
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,29 +29,39 @@ class SmallModel:
     still holds. vocab: tokens that the target knows; ids beyond it are never guessed.
     """
 
-    name, note = "draft", ""
+    name = "draft"
 
     def __init__(self, session: Session, vocab: int) -> None:
         self._session, self._vocab = session, vocab
         self.timing = DraftTiming()
         self.confidences: list[float] = []
-        self._full = False
+        self._full, self._watchdog = False, Watchdog()
+
+    @property
+    def note(self) -> str:
+        return self._watchdog.why(self.name)
 
     @property
     def plan(self) -> str:
+        if self._watchdog.parked:
+            return "draft model: it rests, since it is wrong nearly always"
         if self._full:
             return f"draft model: its context of {self._session.caps.context} tokens is full"
         return f"draft model ×{self.timing.guesses}"  # noqa: RUF001
 
     def begin(self, request: Request) -> None:
         self._full = False
+        self._watchdog.begin()
 
     def forget(self) -> None:
         """Empty the drafter's cache."""
         self._session.reset()
 
     def room(self, state: State) -> int:
-        """How many guesses the drafter's own context has room for behind this text."""
+        """How many guesses the drafter's own context has room for behind this text; none where
+        it rests."""
+        if self._watchdog.parked:
+            return 0
         room = max(0, self._session.caps.context - len(state.tokens))
         self._full = room == 0
         return room
@@ -77,10 +88,11 @@ class SmallModel:
             first_s = first_s or perf_counter() - started_s
         read = len(state.tokens) - steps[0]
         self.timing = DraftTiming(len(guesses), read, first_s, perf_counter() - started_s)
-        return Draft.chain(guesses, self.name, q) if guesses else EMPTY
+        return Draft.chain(guesses, self.name, q, self.confidences) if guesses else EMPTY
 
     def observe(self, outcome: Outcome) -> None:
-        pass
+        if outcome.draft and outcome.draft.source[0] == self.name:
+            self._watchdog.observe(right=bool(outcome.accepted.path))
 
     def end(self) -> None:
         pass

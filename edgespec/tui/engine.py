@@ -6,11 +6,12 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from edgespec.decoding.events import Event
 from edgespec.errors import BadInput, Cancelled, EdgespecError
+from edgespec.history import History
 
 if TYPE_CHECKING:
     from edgespec.api import AnswerOptions, Chat, Model, ModelInfo, Speculation
@@ -24,12 +25,19 @@ _WAITING_EVENTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class ChatSetup:
-    """What a chat needs to begin."""
+    """What a chat needs to begin.
+
+    history: where its conversations are kept. named: how another model is opened, by its name; it
+    raises what is wrong with the name. reopen: go on with the latest conversation.
+    """
 
     load: Load
     system: str
     options: AnswerOptions
     title: str
+    history: History = field(default_factory=History.in_memory)
+    named: Callable[[str], Load] | None = None
+    reopen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +105,8 @@ class LoadFailed:
     """The model called `title` could not be loaded; the one before it is loaded again, and Ready
     follows."""
 
-    title: str
     error: EdgespecError
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +255,7 @@ class Engine:
                 except EdgespecError as error:
                     if works is None or self._closing.is_set():
                         raise
-                    self._say(LoadFailed(wanted.title, error))
+                    self._say(LoadFailed(error, wanted.title))
                     wanted, works = works, None
                     continue
                 works, wanted = wanted, self._lend(model)

@@ -94,7 +94,7 @@ def margin(model: Model, prompt: str, plain: Reply, index: int) -> float:
     included: what rounding had to bridge to make another token the best."""
     prompt_ids = model._encoder.encode([Message("user", prompt)], {})
     text = np.concatenate([prompt_ids, np.array(plain.token_ids[:index], dtype=np.int32)])
-    session = model._loaded.target.session
+    session = model.loaded.target.session
     list(session.prefill(text))
     row = session.verify(EMPTY).logits(ROOT).astype(np.float64)
     noise = Noise(plain.seed, reply_key(prompt_ids))
@@ -109,7 +109,7 @@ def test_bf16_without_strict_parts_from_plain_only_at_a_near_tie(copy: Path) -> 
     parted = same = 0
     sampler = {"temperature": TEMPERATURE, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
     with load(target=str(copy), context=2048) as model:
-        epsilon = 2 * model._loaded.target.measurement.largest_difference
+        epsilon = 2 * model.loaded.target.measurement.largest_difference
         assert 0 < epsilon < 1
         for prompt in prompts()[3:11]:
             replies = answers(model, prompt, max_tokens=32, **sampler)

@@ -20,7 +20,7 @@ from edgespec.decoding.events import (
     Stop,
 )
 from edgespec.errors import BadInput, EdgespecError
-from edgespec.options import Explained, Speculation, Turn
+from edgespec.options import AnswerOptions, Explained, Speculation, Turn
 from edgespec.tui.app import ChatSetup, run_chat
 
 
@@ -58,7 +58,10 @@ def plain(text: str, plan: str = "", note: str = "") -> Round:
 def considered(event: Round, *others: str) -> Round:
     """The round as it is told where alternatives are asked for: each token was half certain, and
     `others` share the rest; each guess was made with 80 % confidence."""
-    tokens = tuple(replace(t, logprob=log(0.5), alternatives=_five(t, others)) for t in event.tokens)
+    half = log(0.5)
+    tokens = tuple(
+        replace(token, logprob=half, alternatives=_five(token, others)) for token in event.tokens
+    )
     guesses = tuple(replace(guess, probability=0.8) for guess in event.guesses)
     return replace(event, tokens=tokens, guesses=guesses)
 
@@ -187,7 +190,7 @@ def setup_for(
             report(note)
         return model
 
-    return ChatSetup(load=load, system="", options=None, title=title)  # type: ignore[arg-type]
+    return ChatSetup(load, "", AnswerOptions(), title)  # type: ignore[arg-type]
 
 
 def main() -> None:

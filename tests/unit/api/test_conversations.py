@@ -16,6 +16,14 @@ def chat(pair: Model) -> Chat:
     return pair.chat("Answer briefly.", OPTIONS)
 
 
+def _held(chat: Chat) -> tuple[int, ...]:
+    """The ids of all that was said, as the next prompt will begin."""
+    opening = Message("system", chat.system)
+    spoken = chat._memory.find([opening, *chat.messages])
+    assert spoken is not None
+    return tuple(spoken.ids.tolist())
+
+
 def test_a_turn_is_remembered(chat: Chat) -> None:
     reply = chat.send("Hello")
     assert chat.messages == [Message("user", "Hello"), Message("assistant", reply.text)]
@@ -40,15 +48,14 @@ def test_the_ids_of_a_reply_are_in_the_next_prompt_as_they_were_said(chat: Chat)
     for turn in range(3):
         before = chat.context_used
         reply = chat.send(f"Turn {turn}")
-        assert chat._spoken is not None
-        ids = tuple(chat._spoken.ids.tolist())
+        ids = _held(chat)
         assert ids[-len(reply.token_ids) :] == reply.token_ids
         assert len(ids) > before
-        tokenizer = chat._model._encoder.tokenizer
+        tokenizer = chat._desk.encoder.tokenizer
         differs += tuple(tokenizer.encode(reply.text, special=False)) != reply.token_ids
-    all_ids = tuple(chat._spoken.ids.tolist())
+    all_ids = _held(chat)
     chat.send("Last")
-    assert tuple(chat._spoken.ids.tolist())[: len(all_ids)] == all_ids
+    assert _held(chat)[: len(all_ids)] == all_ids
     assert differs, "this text is one where the difference shows"
 
 
@@ -83,8 +90,7 @@ def test_a_cut_reply_is_kept_as_far_as_it_came(pair: Model, chat: Chat) -> None:
     assert len(chat.messages) == 2
     assert whole.text.startswith(chat.messages[1].content)
     assert tuple(ids) == whole.token_ids[: len(ids)]
-    assert chat._spoken is not None
-    assert chat._spoken.ids.tolist()[-len(ids) :] == ids
+    assert _held(chat)[-len(ids) :] == tuple(ids)
     following = chat.send("Go on")
     assert following.stats.reused_tokens >= whole.stats.prompt_tokens + len(ids) - 1
 
@@ -108,10 +114,17 @@ def test_a_turn_that_was_given_up_before_its_first_token_was_never_said(
     assert chat.send("Hello").text
 
 
+def test_a_history_that_was_cut_back_goes_on_with_the_ids_of_what_is_left(chat: Chat) -> None:
+    chat.send("Hello")
+    second = chat.send("And then?")
+    del chat.messages[2:]
+    assert chat.send("And then?").token_ids == second.token_ids
+    assert len(chat.messages) == 4
+
+
 def test_history_that_was_edited_is_read_anew(pair: Model, chat: Chat) -> None:
     chat.send("Hello")
-    chat.send("And then?")
-    del chat.messages[2:]
+    chat.messages[1] = Message("assistant", "Something else.")
     edited = chat.send("And then?")
     fresh = pair.chat("Answer briefly.", OPTIONS)
     fresh.messages = list(chat.messages[:2])

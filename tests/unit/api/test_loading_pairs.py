@@ -87,16 +87,16 @@ def test_a_draft_that_would_not_be_used_is_not_loaded(
     draft = str(tiny_models(layers=2, noise=0.03))
     model = opened(draft=draft, proposer=proposer)
     assert model.info.draft is None
-    assert len(model._loaded.models) == 1
+    assert len(model.loaded.models) == 1
 
 
 def test_a_drafter_that_is_not_there_is_named_at_once(opened: Load) -> None:
     with pytest.raises(BadInput, match=r"has no draft model; name one with --draft FILE"):
         opened(proposer="draft")
     model = opened()
-    model.speculation = Speculation("draft")
     with pytest.raises(BadInput, match="has no draft model"):
-        model.stream(ASK)
+        model.speculation = Speculation("draft")
+    assert model.speculation == Speculation(), "it guesses as before"
 
 
 def test_more_context_than_memory_is_refused_before_anything_is_loaded(
@@ -112,7 +112,7 @@ def test_a_draft_with_less_context_is_told_once(opened: Load, tiny_models: TinyM
     short = tiny_models(layers=2, noise=0.03, context=128)
     model = opened(draft=str(short), proposer="draft", draft_tokens=3)
     assert any("reads 128 tokens" in note for note in model.info.notes)
-    no_end = dict.fromkeys(model._encoder.tokenizer.end_tokens, -1e6)
+    no_end = dict.fromkeys(model.loaded.models[0].tokenizer.end_tokens, -1e6)
     events = list(model.stream(ASK, seed=1, max_tokens=180, logit_bias=no_end))
     rounds = [event for event in events if isinstance(event, Round)]
     assert rounds[1].guesses
@@ -129,9 +129,9 @@ def test_measuring_is_done_once_and_kept(opened: Load, cache_of_the_test: Path) 
     second = opened(report=told.append)
     assert [line.split()[0] for line in told] == ["main", "loading"]
     assert second.plain_tokens_per_second == pytest.approx(
-        1 / second._loaded.target.measurement.seconds[1]
+        1 / second.loaded.target.measurement.seconds[1]
     )
-    assert second._loaded.target.measurement == first._loaded.target.measurement
+    assert second.loaded.target.measurement == first.loaded.target.measurement
     assert file.read_bytes() == written
 
 

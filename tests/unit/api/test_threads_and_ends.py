@@ -93,7 +93,7 @@ def test_an_answer_that_waits_does_not_disturb_the_one_that_runs(pair: Model) ->
         first = pair.stream(ASK, seed=1, max_tokens=60)
         events = [next(first) for _ in range(6)]
         waiting = pair.stream("Something else", seed=1, max_tokens=60)
-        source = pair._loaded.luck.ngram.proposer
+        source = pair.loaded.luck.ngram.proposer
         assert fixed or source._seen > 0, "it has read the first prompt and still knows it"
         events += list(first)
         assert len(_ids(events)) == len(_ids(list(waiting))) == 60

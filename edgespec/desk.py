@@ -1,0 +1,164 @@
+"""One loaded pair, and the answers that wait for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from time import perf_counter
+from typing import TypeVar
+from weakref import WeakSet
+
+from edgespec.answering import NOTHING, Answer, Asked, Standing
+from edgespec.conversation import PromptEncoder
+from edgespec.decoding.draft import Tokens
+from edgespec.decoding.events import Event, Finished, PromptRead, Round, Stop
+from edgespec.decoding.stats import Stats
+from edgespec.errors import BadInput
+from edgespec.loading import Loaded
+from edgespec.options import AnswerOptions, ModelInfo, Reply, Speculation
+
+Found = TypeVar("Found")
+
+
+class Desk:
+    """Makes one answer at a time, in the order in which threads come to read theirs."""
+
+    def __init__(self, loaded: Loaded, speculation: Speculation) -> None:
+        self.loaded = loaded
+        self.encoder = PromptEncoder(loaded.models[0].tokenizer)
+        self.info = _info(loaded, self.encoder.template.note)
+        self._busy, self._in_use = threading.Lock(), threading.Lock()
+        self._queueing = threading.RLock()  # a signal handler may cancel while it is held
+        self._busy_thread: int | None = None
+        self._running: Answer | None = None
+        self._waiting: WeakSet[Answer] = WeakSet()
+        self._closed = False
+        self.speculation = speculation
+
+    @property
+    def speculation(self) -> Speculation:
+        """How answers are guessed at, the running one from its next round on.
+
+        Setting it raises BadInput for what this pair cannot do.
+        """
+        return self._speculation
+
+    @speculation.setter
+    def speculation(self, wished: Speculation) -> None:
+        self.loaded.proposer(wished)  # says now what would be wrong later
+        self._speculation = wished
+
+    @property
+    def plain_tokens_per_second(self) -> float:
+        return 1.0 / self.loaded.target.cost.seconds(1)
+
+    def asked(self, options: AnswerOptions, speculation: Speculation | None = None) -> Asked:
+        """Settings made definite. speculation: None = what is set here, whenever it changes."""
+        self.must_be_open()
+        advice = self.loaded.header.sampler
+        if speculation is not None:
+            return Asked.of(options, speculation, advice)
+        asked = Asked.of(options, self._speculation, advice)
+        return replace(asked, wished=lambda: self._speculation)
+
+    def answer(self, asked: Asked, prompt: Tokens, standing: Standing = NOTHING) -> Answer:
+        """An answer that waits for its turn, which comes when its events are read."""
+        answer = Answer(self.loaded, self.encoder.tokenizer, asked, prompt, standing)
+        with self._queueing:
+            self._waiting.add(answer)
+        return answer
+
+    def events(self, answer: Answer) -> Iterator[Event]:
+        """The answer's events, one answer at a time, with an end when it is cancelled."""
+        self.must_be_free()
+        with self._busy:
+            self._busy_thread = threading.get_ident()
+            with self._queueing:
+                self._waiting.discard(answer)
+                self._running = answer
+            events = answer.events()
+            try:
+                while not answer.cancelled:
+                    event = self._next(events)
+                    if event is None:
+                        return
+                    yield event
+                    if isinstance(event, Finished):
+                        return
+                yield answer.cut_short()
+            finally:
+                with self._queueing:
+                    self._running = None
+                self._busy_thread = None
+                events.close()
+
+    def between_answers(self, work: Callable[[], Found]) -> Found:
+        """Do something with the session while no answer uses it."""
+        self.must_be_free()
+        with self._busy, self._in_use:
+            self.must_be_open()
+            return work()
+
+    def cancel(self) -> None:
+        """End the running answer after its current round; where none runs, those that were asked
+        for and have not begun."""
+        with self._queueing:
+            for answer in [self._running] if self._running is not None else [*self._waiting]:
+                answer.cancelled = True
+
+    def close(self) -> None:
+        """Free the weights, after the current round of a running answer."""
+        with self._in_use:
+            if not self._closed:
+                self._closed = True
+                for model in self.loaded.models:
+                    model.close()
+
+    def reply(self, events: Iterator[Event], asked: Asked) -> Reply:
+        """Read an answer to its end."""
+        stats = Stats(perf_counter(), calibrated_plain_speed=self.plain_tokens_per_second)
+        text, ids, why = [], [], Stop.CANCELLED
+        for event in events:
+            stats = stats.after(event, perf_counter())
+            match event:
+                case Round():
+                    text.append(event.text)
+                    ids += [token.token for token in event.tokens]
+                case Finished():
+                    text.append(event.text)
+                    why = event.why
+                case PromptRead():
+                    pass
+        # observed rounds have made the curve better known by now
+        stats = replace(stats, calibrated_plain_speed=self.plain_tokens_per_second)
+        return Reply("".join(text), tuple(ids), why, asked.seed, self.info, stats)
+
+    def must_be_open(self) -> None:
+        if self._closed:
+            raise BadInput("This model was closed; load it again.")
+
+    def must_be_free(self) -> None:
+        """A thread that waited for its own answer to end would wait for ever."""
+        if self._busy_thread == threading.get_ident():
+            raise BadInput("An answer of this model is still running; read it to its end first.")
+
+    def _next(self, events: Iterator[Event]) -> Event | None:
+        with self._in_use:  # close() must not free what a pass is reading
+            self.must_be_open()
+            return next(events, None)
+
+
+def _info(loaded: Loaded, template_note: str) -> ModelInfo:
+    pair = loaded.pair
+    return ModelInfo(
+        pair=pair.name,
+        target=pair.target.name,
+        draft=pair.draft.name if pair.draft else None,
+        backend=loaded.backend,
+        device=loaded.models[0].device,
+        context=loaded.target.session.caps.context,
+        exactness=loaded.exactness,
+        notes=(*loaded.notes, *([template_note] if template_note else [])),
+        memory=loaded.memory,
+    )
