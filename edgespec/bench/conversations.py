@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +22,30 @@ class Conversations(Protocol):
     """Where conversations come from: a file, or whatever keeps them."""
 
     def conversations(self) -> Iterable[Sequence[Message]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Conversations at hand. answers: how many they hold."""
+
+    said: tuple[Sequence[Message], ...]
+    answers: int
+
+    @classmethod
+    def of(cls, conversations: Iterable[Sequence[Message]], most: int) -> Kept:
+        """The first of these that hold `most` answers together, or all."""
+        said, answers = [], 0
+        for messages in conversations:
+            if answers >= most:
+                break
+            found = sum(m.role == "assistant" and bool(m.content) for m in messages)
+            if found:
+                said.append(messages)
+                answers += found
+        return cls(tuple(said), answers)
+
+    def conversations(self) -> Iterable[Sequence[Message]]:
+        return self.said
 
 
 class ConversationFile:

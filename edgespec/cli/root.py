@@ -13,6 +13,7 @@ from edgespec.cli.bench import bench
 from edgespec.cli.chat import chat
 from edgespec.cli.config import config
 from edgespec.cli.doctor import doctor
+from edgespec.cli.history import history
 from edgespec.cli.leaving import Run, verbose_flag
 from edgespec.cli.listing import list_models
 from edgespec.cli.output import prepare_streams
@@ -72,7 +73,9 @@ def edgespec() -> None:
     """Makes a local language model answer faster without changing what it says."""
 
 
-for _command in (chat, run, pull, doctor, bench, tune, pairs, list_models, rm, config):
+for _command in (
+    chat, run, pull, doctor, bench, tune, pairs, list_models, rm, history, config,
+):  # fmt: skip
     edgespec.add_command(_command)
 
 

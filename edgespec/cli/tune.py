@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +16,7 @@ from edgespec.cli.options import SAMPLER, Given, shared_flags
 from edgespec.cli.output import Progress, note, one_line, write, write_json
 from edgespec.cli.settings import Setting
 from edgespec.cli.values import Whole
-from edgespec.errors import BadInput
+from edgespec.errors import BadInput, EdgespecError
 
 if TYPE_CHECKING:
     from edgespec.api import Model
@@ -128,8 +129,9 @@ class Outcome:
 def tune(given: Given, pair: str | None, files: tuple[str, ...], **wanted: Any) -> None:
     """Find what to guess with for PAIR, and keep it for `chat`, `run` and `edgespec.load()`.
 
-    The target answers some prompts once, plainly; then every way of guessing is replayed on these
-    answers. Conversations bring their answers with them and need no pass of the target.
+    Every way of guessing is replayed on answers: those of FILE, else those of your last chats, or,
+    where few are kept, those that the target gives, once and plainly, to prompts of edgespec.
+    Conversations bring their answers with them and need no pass of the target.
     """
     from edgespec.models.pairs import resolve
 
@@ -186,6 +188,10 @@ def _material(files: tuple[str, ...], answers: int | None) -> Material:
     from edgespec.bench.prompts import read, shipped
 
     if not files:
+        chats = _kept(answers or _KEPT_ANSWERS)
+        if chats is not None:
+            note("your last conversations are replayed; --file takes others")
+            return Material((), (chats,), answers or _KEPT_ANSWERS, "your last conversations")
         note("the prompts that come with edgespec stand in; --file tunes for what you ask")
         prompts = _across_categories(shipped(), answers or _ANSWERS)
         return Material(prompts, (), 0, "the prompts that come with edgespec")
@@ -199,6 +205,22 @@ def _material(files: tuple[str, ...], answers: int | None) -> Material:
     words = ", ".join(one_line(Path(name).name) for name in files)
     kept = _across_categories(tuple(own), answers or _ANSWERS)
     return Material(kept, tuple(conversations), answers or _KEPT_ANSWERS, words)
+
+
+def _kept(most: int) -> Conversations | None:
+    """The last conversations of the chat, with `most` answers; None where they have too few."""
+    from edgespec.bench.conversations import Kept
+    from edgespec.history import History
+
+    try:
+        with closing(History.existing()) as history:
+            for line in history.notes:
+                note(line)
+            kept = Kept.of(history.conversations(), most)
+    except EdgespecError as error:
+        note(str(error))
+        return None
+    return kept if kept.answers >= min(most, _ANSWERS) else None
 
 
 def _across_categories(prompts: tuple[Prompt, ...], most: int) -> tuple[Prompt, ...]:

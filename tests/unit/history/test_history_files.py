@@ -1,0 +1,441 @@
+"""The history's file is the user's alone, and a wrong one is set aside, never deleted."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from history_fakes import answer, texts
+
+from edgespec.errors import BadInput, EdgespecError
+from edgespec.history import History, database, place, schema
+
+Open = Callable[[], History]
+posix = pytest.mark.skipif(sys.platform == "win32", reason="modes and links are POSIX's")
+SCHEMA_1 = """
+CREATE TABLE conversations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    title TEXT NOT NULL,
+    created_s REAL NOT NULL
+);
+CREATE TABLE messages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    conversation INTEGER NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+    role TEXT NOT NULL,
+    content TEXT NOT NULL,
+    created_s REAL NOT NULL
+);
+CREATE INDEX messages_of ON messages (conversation);
+PRAGMA application_id = 0x65647370;
+PRAGMA user_version = 1;
+"""
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
+
+
+@pytest.fixture
+def umask() -> Iterator[Callable[[int], int]]:
+    before = os.umask(0o077)
+    os.umask(before)
+    yield os.umask
+    os.umask(before)
+
+
+@posix
+@pytest.mark.parametrize("mask", [0, 0o022, 0o777, 0o577])
+def test_folder_and_files_are_the_users_alone_whatever_the_umask(
+    path: Path, umask: Callable[[int], int], mask: int
+) -> None:
+    umask(mask)
+    with closing(History.open(path)) as history:
+        history.new().say("private")
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        assert modes(path.parent).keys() >= {"history.sqlite3", "history.sqlite3-wal"}
+        assert set(modes(path.parent).values()) == {0o600}
+
+
+@posix
+def test_they_are_so_from_the_first_moment(
+    path: Path, umask: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    umask(0)
+    monkeypatch.setattr(os, "fchmod", lambda handle, mode: None)
+    monkeypatch.setattr(Path, "chmod", lambda path, mode: None)
+    with closing(History.open(path)) as history:
+        history.new().say("private")
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        assert set(modes(path.parent).values()) == {0o600}
+
+
+@posix
+def test_a_file_that_others_may_read_is_closed_to_them(path: Path) -> None:
+    History.open(path).close()
+    path.chmod(0o644)
+    History.open(path).close()
+    assert modes(path.parent)[path.name] == 0o600
+
+
+@posix
+@pytest.mark.parametrize("chosen", [True, False])
+def test_only_a_folder_that_the_user_did_not_choose_is_closed_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: bool
+) -> None:
+    folder = tmp_path / "mine" / "edgespec"
+    folder.mkdir(parents=True)
+    folder.chmod(0o755)
+    if chosen:
+        monkeypatch.setenv("EDGESPEC_DATA_DIR", str(folder))
+    else:
+        monkeypatch.delenv("EDGESPEC_DATA_DIR")
+        monkeypatch.setattr(
+            "edgespec.models.installed.platformdirs.user_data_path", lambda *_, **__: folder
+        )
+    History.open().close()
+    assert (folder / "history.sqlite3").is_file()
+    assert stat.S_IMODE(folder.stat().st_mode) == (0o755 if chosen else 0o700)
+
+
+def filled(path: Path) -> None:
+    with closing(History.open(path)) as history:
+        conversation = history.new()
+        for number in range(200):
+            conversation.say(f"message {number} " + "text " * 50)
+
+
+def truncated(path: Path) -> None:
+    filled(path)
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def beheaded(path: Path) -> None:
+    filled(path)
+    with path.open("r+b") as file:
+        file.write(b"X" * 200)
+
+
+def riddled(path: Path) -> None:
+    """Other bytes in the middle of every page but the first."""
+    filled(path)
+    with path.open("r+b") as file:
+        for page in range(1, path.stat().st_size // 4096):
+            file.seek(page * 4096)
+            file.write(random.Random(page).randbytes(300))
+
+
+def random_bytes(path: Path) -> None:
+    path.write_bytes(random.Random(0).randbytes(50_000))
+
+
+def short_text(path: Path) -> None:
+    path.write_text("dear diary")
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+    (path / "precious").write_text("mine")
+
+
+def link(path: Path) -> None:
+    goal = path.with_name("goal")
+    filled(goal)
+    path.symlink_to(goal)
+
+
+def broken_link(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def of_another_program(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE messages (id)")
+
+
+def without_tables(path: Path) -> None:
+    History.open(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE conversations")
+
+
+@posix
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        truncated, beheaded, riddled, random_bytes, short_text, folder, link, broken_link, pipe,
+        of_another_program, without_tables,
+    ],
+)  # fmt: skip
+def test_a_wrong_file_is_set_aside_and_a_new_history_begins(
+    path: Path, open_history: Open, spoil: Callable[[Path], None]
+) -> None:
+    path.parent.mkdir()
+    spoil(path)
+    found, goal = path.lstat(), path.with_name("goal")
+    content = path.read_bytes() if stat.S_ISREG(found.st_mode) else None
+    goals = goal.read_bytes() if goal.exists() else None
+    history = open_history()
+    (note,) = history.notes
+    (aside,) = path.parent.glob("history.damaged-*.sqlite3")
+    assert aside.name in note
+    assert "a new one begins" in note
+    assert aside.lstat().st_ino == found.st_ino
+    assert content is None or aside.read_bytes() == content
+    assert goals is None or goal.read_bytes() == goals
+    assert history.recent(5) == []
+    conversation = history.new()
+    conversation.say("new")
+    again = open_history()
+    assert again.notes == ()
+    assert texts(again.load(conversation.id)) == ["new"]
+
+
+def test_what_sqlite_put_beside_a_wrong_file_goes_with_it(path: Path, open_history: Open) -> None:
+    path.parent.mkdir()
+    short_text(path)
+    path.with_name("history.sqlite3-wal").write_bytes(b"beside")
+    open_history().new().say("new")
+    (beside,) = path.parent.glob("history.damaged-*.sqlite3-wal")
+    assert beside.read_bytes() == b"beside"
+
+
+def test_two_wrong_files_within_a_second_are_both_kept(path: Path, open_history: Open) -> None:
+    path.parent.mkdir()
+    for text in ("one", "two", "three"):
+        path.write_text(text)
+        open_history().close()
+        path.unlink()
+    kept = {file.read_text() for file in path.parent.glob("history.damaged-*.sqlite3")}
+    assert kept == {"one", "two", "three"}
+
+
+def test_an_empty_file_is_a_history_that_has_not_begun(path: Path, open_history: Open) -> None:
+    path.parent.mkdir()
+    path.touch()
+    history = open_history()
+    history.new().say("first")
+    assert history.notes == ()
+    assert [summary.title for summary in history.recent(5)] == ["first"]
+
+
+def with_a_broken_index(path: Path) -> None:
+    with closing(History.open(path)) as history:
+        conversation = history.new()
+        conversation.say("needle")
+        begun = conversation.begin_answer("m", 1)
+        conversation.write(begun.id, "haystack", ())
+        history.new().say("other")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE texts_data SET block = x'ffffffffffff' WHERE id > 10")
+        connection.commit()
+
+
+def test_an_index_that_is_broken_is_made_anew_where_it_is_searched(
+    path: Path, open_history: Open
+) -> None:
+    with_a_broken_index(path)
+    history = open_history()
+    assert [found.id for found in history.search("needle", 5)] == [1]
+    assert [found.id for found in history.search("haystack", 5)] == [1]
+    assert history.notes == ()
+    assert list(path.parent.glob("*damaged*")) == []
+
+
+def test_a_change_that_a_broken_index_stopped_works_the_next_time(
+    path: Path, open_history: Open
+) -> None:
+    with_a_broken_index(path)
+    history = open_history()
+    with pytest.raises(EdgespecError, match=r"malformed\); nothing was deleted"):
+        history.delete(2)
+    history.delete(2)
+    history.load(1).say("kept")
+    assert [found.id for found in open_history().search("kept", 5)] == [1]
+    assert history.notes == ()
+
+
+def test_a_file_of_a_newer_version_is_refused_and_not_touched(path: Path) -> None:
+    filled(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    written = path.stat().st_mtime_ns
+    for _ in range(2):
+        with pytest.raises(BadInput, match=r"newer edgespec \(version 99 .* use --no-history"):
+            History.open(path)
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+    assert path.stat().st_mtime_ns == written
+
+
+def test_a_history_of_version_1_becomes_one_of_today(path: Path, open_history: Open) -> None:
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(SCHEMA_1)
+        connection.execute("INSERT INTO conversations VALUES (3, 'Rivers', 1e9), (7, 'Two', 2e9)")
+        said = [
+            (1, 3, "system", "Be brief."),
+            (2, 3, "user", "Name a river."),
+            (4, 7, "user", "Hi"),
+            (5, 3, "assistant", "Rhône"),
+            (6, 7, "assistant", "Hello"),
+            (9, 3, "user", "Another?"),
+        ]
+        for id, conversation, role, content in said:
+            connection.execute(
+                "INSERT INTO messages VALUES (?, ?, ?, ?, ?)",
+                (id, conversation, role, content, 1e9 + id),
+            )
+        connection.commit()
+    history = open_history()
+    assert history.notes == ()
+    told = [(s.id, s.title, s.when, s.messages) for s in history.recent(5)]
+    assert told == [(3, "Rivers", 1e9 + 9, 3), (7, "Two", 1e9 + 6, 2)]
+    rivers = history.load(3)
+    assert rivers.system == "Be brief."
+    assert [(m.id, m.parent) for m in rivers.path] == [(2, None), (5, 2), (9, 5)]
+    assert texts(rivers) == ["Name a river.", "Rhône", "Another?"]
+    assert [found.id for found in history.search("RHÔNE", 5)] == [3]
+    answer(rivers, "Rhine")
+    assert texts(open_history().load(3)) == ["Name a river.", "Rhône", "Another?", "Rhine"]
+    assert history.new().say("new").id > 10
+
+
+def test_a_migration_that_fails_leaves_the_old_history_as_it_was(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(SCHEMA_1)
+        connection.execute("INSERT INTO conversations VALUES (3, 'Rivers', 1e9)")
+        connection.commit()
+    with monkeypatch.context() as patch:
+        steps = {**schema._STEPS, 1: (*schema._FROM_1, "DROP TABLE nonsense")}
+        patch.setattr(schema, "_STEPS", steps)
+        with closing(History.open(path)) as history:
+            (note,) = history.notes
+            assert "cannot be written (no such table: nonsense), so nothing is kept" in note
+            history.new().say("in memory")
+            assert [summary.title for summary in history.recent(5)] == ["in memory"]
+    with closing(History.open(path)) as history:
+        assert history.notes == ()
+        assert [summary.title for summary in history.recent(5)] == ["Rivers"]
+
+
+def test_on_a_full_disk_the_conversation_goes_on_in_memory_and_says_so_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch, open_history: Open
+) -> None:
+    told: list[str] = []
+    with monkeypatch.context() as patch:
+        full = (*database._SETTINGS, "PRAGMA max_page_count = 60")
+        patch.setattr(database, "_SETTINGS", full)
+        history = open_history()
+        history.listen(told.append)
+        conversation = history.new()
+        said = []
+        while not told:
+            said.append(conversation.say(f"{len(said)} " + "x" * 3000))
+        first = said[0]
+        answered = answer(conversation, "an answer on a full disk", (1, 2, 3))
+        conversation.edit(first.id, "a branch on a full disk")
+        conversation.rename("full")
+        conversation.set_system("full")
+        conversation.switch(first.id)
+        other = history.new()
+        other.say("another " + "y" * 9000)
+    assert told == list(history.notes)
+    assert len(told) == 1
+    assert "cannot be written (database or disk is full)" in told[0]
+    assert "goes on in memory only; export it to keep it." in told[0]
+    assert conversation.path == (*said, answered)
+    assert len({message.id for message in conversation.messages}) == len(said) + 2
+    assert history.load(conversation.id) is conversation
+    assert "an answer on a full disk" in history.markdown(conversation.id)
+    assert {s.title for s in history.recent(5)} == {"full", other.title}
+    assert [s.id for s in history.search("branch full", 5)] == [conversation.id]
+    kept = open_history().load(conversation.id)
+    assert kept.path == tuple(said[: len(kept.path)])
+    assert len(kept.path) >= len(said) - 1
+    history.delete(other.id)
+    assert [s.title for s in history.recent(5)] == ["full"]
+
+
+@pytest.fixture
+def without_rights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], None]]:
+    """Makes a folder and its files read-only for who runs the test."""
+    if sys.platform == "win32":
+        pytest.skip("modes are POSIX's")
+    closed: list[Path] = []
+
+    def close(folder: Path) -> None:
+        closed.append(folder)
+        for file in folder.iterdir():
+            file.chmod(0o444)
+        folder.chmod(0o555)
+        if os.geteuid() == 0:
+            for parent in (folder, *folder.parents)[:4]:
+                parent.chmod(parent.stat().st_mode | 0o555)
+            os.seteuid(65_534)
+
+    yield close
+    if os.getuid() == 0:
+        os.seteuid(0)
+    for folder in closed:
+        folder.chmod(0o700)
+
+
+def test_a_folder_that_cannot_be_written_is_read_and_left_alone(
+    path: Path, without_rights: Callable[[Path], None]
+) -> None:
+    filled(path)
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    without_rights(path.parent)
+    told: list[str] = []
+    with closing(History.open(path)) as history:
+        history.listen(told.append)
+        assert len(history.load(1).path) == 200
+        assert [found.id for found in history.search("message 199", 5)] == [1]
+        conversation = history.load(1)
+        conversation.say("in memory")
+        history.new().say("too")
+        assert conversation.path[-1].content == "in memory"
+        assert len(told) == 2
+        assert "so nothing is kept" in told[0]
+        assert "goes on in memory only" in told[1]
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+def test_where_no_file_can_be_made_the_history_is_in_memory(
+    path: Path, without_rights: Callable[[Path], None]
+) -> None:
+    path.parent.mkdir()
+    without_rights(path.parent)
+    with closing(History.open(path)) as history:
+        (note,) = history.notes
+        assert "cannot be written (Permission denied), so nothing is kept" in note
+        history.new().say("in memory")
+        assert [summary.title for summary in history.recent(5)] == ["in memory"]
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_lock_that_another_program_holds_does_not_stop_the_chat(
+    path: Path, open_history: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_history().new().say("kept")
+    monkeypatch.setattr(place, "_PATIENCE_S", 0.05)
+    with place.opening(path):
+        history = open_history()
+    assert "so nothing is kept" in history.notes[0]
+    assert [summary.title for summary in history.recent(5)] == ["kept"]
+    assert time.time() - history.recent(1)[0].when < 3600
