@@ -26,8 +26,14 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Append-only lines without a screen: for pipes and screen readers.",
 )
+@click.option(
+    "--no-history",
+    is_flag=True,
+    envvar="EDGESPEC_NO_HISTORY",
+    help="Keep nothing of what is said, as --plain does in any case.",
+)
 @shared_flags
-def chat(given: Given, pair: str | None, plain: bool) -> None:
+def chat(given: Given, pair: str | None, plain: bool, no_history: bool) -> None:
     """Talk with a model and see which guesses it kept.
 
     PAIR is `demo`, a pair that was pulled, user/repo:quant, or a folder with a model and its draft
@@ -49,10 +55,15 @@ def chat(given: Given, pair: str | None, plain: bool) -> None:
     def load(report: Callable[[str], None]) -> Model:
         return open_model(given, pair, report)
 
+    from edgespec.history import History
     from edgespec.tui.app import ChatSetup, run_chat
 
     title = names[0] or names[1] or "edgespec"
-    run_chat(ChatSetup(load=load, system=given.system, options=given.answer_options(), title=title))
+    history = History.in_memory() if no_history else History.open()
+    try:
+        run_chat(ChatSetup(load, given.system, given.answer_options(), title, history))
+    finally:
+        history.close()
 
 
 def _line_by_line(given: Given, pair: str | None) -> None:
