@@ -104,7 +104,9 @@ class Attachments:
 
     def uncounted(self) -> tuple[tuple[str, str], ...]:
         """Tag and text of what is to be counted, as after another model was loaded."""
-        return tuple((tag, framed("", [one])) for tag, one in self._by_tag.items() if one.tokens is None)
+        return tuple(
+            (tag, framed("", [one])) for tag, one in self._by_tag.items() if one.tokens is None
+        )
 
     def forget_counts(self) -> None:
         """Another model counts otherwise."""

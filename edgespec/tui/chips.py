@@ -42,7 +42,8 @@ class Chips(Static):
         """too_much: whether they do not fit into what is free of the context."""
         self.display = bool(attached)
         style = "bold $warning" if too_much else ""
-        self.update(Content("  ").join(_chip(at, one, style) for at, one in enumerate(attached)))
+        chips = Content("   ").join(_chip(at, one, style) for at, one in enumerate(attached))
+        self.update(Content.assemble(("with  ", "$quiet"), chips))
 
     def action_remove(self, index: int) -> None:
         self.post_message(self.Removed(index))
@@ -52,7 +53,6 @@ def _chip(index: int, one: Attached, style: str) -> Content:
     size = "counting…" if one.tokens is None else f"{one.tokens:,} tokens"
     cross = Style.from_meta({"@click": f"remove({index})"})
     return Content.assemble(
-        "\N{PAPERCLIP} ",
         (shown(one.name, _LONGEST_NAME), style),
         (f" {size} ", style or "$quiet"),
         ("\N{MULTIPLICATION SIGN}", cross),

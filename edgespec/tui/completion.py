@@ -10,10 +10,10 @@ from pathlib import Path
 
 from edgespec.models.shown import shown
 from edgespec.options import AnswerOptions
+from edgespec.tui.command_line import SPECULATION_WORDS, parse, quoted, split
 from edgespec.tui.commands import (
     COMMANDS,
     EXPORTS,
-    SPECULATION_WORDS,
     Attach,
     CommandHelp,
     Say,
@@ -21,9 +21,6 @@ from edgespec.tui.commands import (
     Takes,
     Unknown,
     Wrong,
-    parse,
-    quoted,
-    split,
 )
 from edgespec.tui.settable import DEFAULT, SETTINGS, in_words
 
@@ -122,21 +119,21 @@ def _arguments(command: CommandHelp, written: str, sources: Sources) -> Iterator
     line = f"/{command.name} "
     match command.takes:
         case Takes.FILE:
-            return _files(line, written)
+            found = _files(line, written)
         case Takes.EXPORT:
-            return _exports(line, written)
+            found = _exports(line, written)
         case Takes.SETTING:
-            return _settings(line, written, sources.options())
+            found = _settings(line, written, sources.options())
         case Takes.MODEL:
-            return _models(line, written, sources.models())
+            found = _models(line, written, sources.models())
         case Takes.SPECULATION:
-            return _words(
-                line, written, {word: about for word, (_, about) in SPECULATION_WORDS.items()}
-            )
+            helps = {word: about for word, (_, about) in SPECULATION_WORDS.items()}
+            found = _words(line, written, helps)
         case Takes.BRANCH:
-            return _words(line, written, {"next": "", "previous": ""})
+            found = _words(line, written, {"next": "", "previous": ""})
         case Takes.NOTHING | Takes.TEXT | Takes.NUMBER:
-            return iter(())
+            found = iter(())
+    return found
 
 
 def _words(line: str, written: str, helps: dict[str, str]) -> Iterator[Offer]:
@@ -170,7 +167,7 @@ def _files(line: str, written: str) -> Iterator[Offer]:
     quote = written[:1] if written[:1] in _QUOTES else ""
     folder, stem = os.path.split(written[len(quote) :])
     for name, is_folder in _entries(folder, stem):
-        path = os.path.join(folder, name)  # noqa: PTH118 keeps the path as it was written
+        path = os.path.join(folder, name)
         if is_folder:
             yield Offer(f"{line}{_opened(quote, path)}{os.sep}", f"{name}{os.sep}", final=False)
         else:
@@ -182,7 +179,7 @@ def _exports(line: str, written: str) -> Iterator[Offer]:
     if not stem.lower().endswith(EXPORTS):
         for ending, about in zip(EXPORTS, ("to read", "with all figures"), strict=True):
             name = (stem or "conversation") + ending
-            yield Offer(line + os.path.join(folder, name), name, about)  # noqa: PTH118
+            yield Offer(line + os.path.join(folder, name), name, about)
     for offer in _files(line, written):
         if not offer.final:
             yield offer

@@ -17,13 +17,17 @@ _WIDEST_LABEL = 40
 
 
 class CompletionList(OptionList, can_focus=False):
-    """Lies over what is above the prompt; its keys come from the prompt."""
+    """Lies over what is above the prompt; its keys come from the prompt.
+
+    for_text: what the offers go on from.
+    """
 
     DEFAULT_CSS = """
     CompletionList {
         overlay: screen;
         display: none;
         width: 100%;
+        max-height: 10;
         padding: 0 1;
         border: round $rule;
         background: $background;
@@ -42,7 +46,7 @@ class CompletionList(OptionList, can_focus=False):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
         self._offers: tuple[Offer, ...] = ()
-        self._text = ""
+        self.for_text = ""
 
     @property
     def is_open(self) -> bool:
@@ -51,17 +55,17 @@ class CompletionList(OptionList, can_focus=False):
     def chosen(self, text: str) -> Offer | None:
         """The highlighted one, if these offers are for `text`."""
         at = self.highlighted
-        return None if at is None or text != self._text or not self.is_open else self._offers[at]
+        return None if at is None or text != self.for_text or not self.is_open else self._offers[at]
 
     def first(self, text: str) -> Offer | None:
         """The highlighted one or else the first, if these offers are for `text`."""
-        if text != self._text or not self.is_open:
+        if text != self.for_text or not self.is_open:
             return None
         return self.chosen(text) or self._offers[0]
 
     def offer(self, text: str, found: Offers, rows: int = _MOST_ROWS) -> None:
         """Show what `text` may go on with, in at most so many rows; nothing closes the list."""
-        self._text = text
+        self.for_text = text
         if found.all != self._offers:
             self._offers = found.all
             width = self._label_width()

@@ -16,7 +16,8 @@ from edgespec.text.documents import MAX_BYTES
 from edgespec.text.sanitize import clean
 from edgespec.tui.attach import Attached, Attachments, Room, read_attachment, refusal
 from edgespec.tui.chips import Chips
-from edgespec.tui.commands import Attach, Command, Detach, Say, Unknown, Wrong, as_message, parse
+from edgespec.tui.command_line import as_message, parse
+from edgespec.tui.commands import Attach, Command, Detach, Say, Unknown, Wrong
 from edgespec.tui.completion import Offers, Sources, offers, takes_while
 from edgespec.tui.completion_list import CompletionList
 from edgespec.tui.prompt_box import LONG_PASTE, PromptBox

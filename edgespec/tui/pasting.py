@@ -155,7 +155,7 @@ class _Behind:
         self.held += text
         self._wait(SETTLE_S if len(text) >= _BURST else _REST_S, now_s)
         begin, end = self.held.find(START), self.held.rfind(END)
-        if 0 <= begin and end < begin:
+        if begin >= 0 and end < begin:
             return (
                 [Pasted(self.held[:begin]), Typed(START)],
                 _Within(),

@@ -13,7 +13,7 @@ from textual._parser import ParseError
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
-from edgespec.tui.pasting import PasteGuard, Pasted, Piece
+from edgespec.tui.pasting import Pasted, PasteGuard, Piece
 
 _READ_BYTES = 64 * 1024
 _LONGEST_WAIT_S = 0.1  # the parser is asked that often whether a lone ESC was a key

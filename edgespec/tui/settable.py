@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from edgespec.decoding.sampling import Sampling
 from edgespec.errors import BadInput
@@ -13,7 +14,7 @@ from edgespec.options import AnswerOptions
 
 Value = float | int | bool
 DEFAULT = "default"
-_HIGHEST_SEED = 2**63 - 1
+_HIGHEST = 2**63 - 1
 _SWITCH = {"on": True, "off": False}
 
 
@@ -65,10 +66,12 @@ def changed(options: AnswerOptions, name: str, value: Value | None) -> AnswerOpt
     Raises: BadInput when the setting does not allow the value.
     """
     if not SETTINGS[name].sampling:
-        return replace(options, **{name: value})
+        change: dict[str, Any] = {name: value}
+        return replace(options, **change)
     overrides = {key: kept for key, kept in options.overrides.items() if key != name}
     if value is not None:
-        replace(Sampling(), **{name: value})  # raises for a value that is not allowed
+        override: dict[str, Any] = {name: value}
+        Sampling(**override)  # raises for a value that is not allowed
         overrides[name] = value
     return replace(options, overrides=overrides)
 
@@ -104,8 +107,10 @@ def _read(setting: Setting, written: str) -> Value:
         ) from None
     if isinstance(value, float) and not math.isfinite(value):
         raise BadInput(f"{setting.name} is {written}; give a finite number")
-    if setting.name == "seed" and not 0 <= value <= _HIGHEST_SEED:
-        raise BadInput(f"seed must be a whole number from 0 to {_HIGHEST_SEED}")
+    # no setting goes higher, and a number of hundreds of digits is no float in an error
+    least = 0 if setting.name == "seed" else -_HIGHEST
+    if not least <= value <= _HIGHEST:
+        raise BadInput(f"{setting.name} must be a number from {least} to {_HIGHEST}")
     return value
 
 
