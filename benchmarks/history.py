@@ -34,19 +34,9 @@ def main() -> None:
                 fill(history.new(), 4)
         print(f"{messages} messages in one conversation, {others} others with 4 each;", end=" ")
         print(f"{path.stat().st_size / 2**20:.1f} MiB")
-        check(path)
         timed("open the file", lambda: History.open(path).close())
         with closing(History.open(path)) as history:
             told(history, longest.id)
-
-
-def check(path: Path) -> None:
-    import sqlite3
-
-    c = sqlite3.connect(path)
-    timed("quick_check", lambda: c.execute("PRAGMA quick_check").fetchall())
-    timed("integrity", lambda: c.execute("INSERT INTO texts (texts) VALUES ('integrity-check')"))
-    c.rollback()
 
 
 def told(history: History, longest: int) -> None:

@@ -19,6 +19,7 @@ from edgespec.models.shown import shown
 
 _ANSWER = "role, content, state, ids, stats, model, seed, branch, created_s"
 _SNIPPET: Final = 200
+_FIGURES: Final = json.JSONDecoder(parse_constant=lambda _: None)
 _SUMMARY: Final = """
     SELECT c.id, c.title, c.changed_s,
         (SELECT count(*) FROM messages WHERE conversation = c.id), substr(m.content, 1, ?)
@@ -293,7 +294,7 @@ def _ids(data: bytes) -> tuple[int, ...]:
 def _figures(text: str) -> Mapping[str, Any]:
     """The figures of an answer; what JSON does not know, such as NaN, is None."""
     try:
-        found = json.loads(text, parse_constant=lambda _: None)
+        found, _ = _FIGURES.raw_decode(text)
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
