@@ -112,6 +112,7 @@ class RoundList(ScrollView, can_focus=True):
 
     def go_to(self, key: int, index: int) -> None:
         """Put the cursor on a token, and its round into view."""
+        again = (key, index) == (self.key, self.cursor) and self.following
         if key != self.key:
             self.follow(key)
         self.cursor = index
@@ -119,7 +120,7 @@ class RoundList(ScrollView, can_focus=True):
         at = self.rounds.position(key, index)
         if at is not None:
             self._reveal(at)
-            self.following = False
+            self.following = again
         self.refresh()
 
     def update_rows(self) -> None:

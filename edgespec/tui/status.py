@@ -189,7 +189,7 @@ def _figures(stats: Stats) -> Iterator[Part]:
         ratio = f"{stats.speedup:.2f}{_TIMES}"
         if costs(stats):
             text = f"{ratio} plain ({plain:.1f}): speculation costs you here"
-            yield Part(text, 1.5, Tone.WARNING, short=f"{ratio} plain: it costs you")
+            yield Part(text, 0.4, Tone.WARNING, short=f"{ratio} plain: it costs you")
         else:
             yield Part(f"{ratio} plain ({plain:.1f})", 3, short=f"{ratio} plain")
     elif plain:

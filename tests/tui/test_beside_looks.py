@@ -9,11 +9,14 @@ import pytest
 from beside import ANSWER, AT_3, BesideApp, in_order
 from fake_model import guessed, plain
 from test_figures import GUESSED, GUESSING, SITUATION, folded
+from textual.containers import Vertical
 from textual.pilot import Pilot
 from textual.theme import Theme
 
 from edgespec.tui.figures_panel import FiguresPanel
 from edgespec.tui.inspector import Inspector
+from edgespec.tui.status import Drafting, Situation, status_parts
+from edgespec.tui.status_bar import StatusBar
 from edgespec.tui.theme import DARK, LIGHT
 
 Compare = Callable[..., bool]
@@ -94,3 +97,42 @@ def test_the_figures_without_colour(snap_compare: Compare, monkeypatch: pytest.M
     monkeypatch.setenv("NO_COLOR", "1")
     app = BesideApp(FiguresPanel())
     assert snap_compare(app, run_before=measure, terminal_size=(60, 30))
+
+
+PARKED = Drafting().after(MORE[4]).after(MORE[4])
+FULL = replace(SITUATION, context_used=3700, exactness="same up to rounding: by at most 0.5")
+LINES = (
+    status_parts(None, Drafting(), Situation(phase="loading")),
+    status_parts(None, Drafting(), SITUATION),
+    status_parts(folded(*ANSWER), GUESSING, SITUATION),
+    status_parts(folded(*GUESSED, plain_speed=40.0), GUESSING, FULL),
+    status_parts(folded(*ANSWER), PARKED, SITUATION),
+    status_parts(folded(*ANSWER), GUESSING, replace(SITUATION, show_mode=True)),
+    status_parts(folded(*ANSWER), GUESSING, replace(FULL, context_used=4096, proposer="none")),
+)
+
+
+def lines(theme: Theme = DARK) -> BesideApp:
+    return BesideApp(Vertical(*(StatusBar() for _ in LINES)), theme)
+
+
+async def show_lines(pilot: Pilot[None]) -> None:
+    for bar, parts in zip(pilot.app.query(StatusBar), LINES, strict=True):
+        bar.show(parts)
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("width", [100, 60])
+def test_status_lines(snap_compare: Compare, width: int) -> None:
+    assert snap_compare(lines(), run_before=show_lines, terminal_size=(width, 8))
+
+
+def test_status_lines_in_the_light(snap_compare: Compare) -> None:
+    assert snap_compare(lines(LIGHT), run_before=show_lines, terminal_size=(100, 8))
+
+
+def test_status_lines_without_colour(
+    snap_compare: Compare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert snap_compare(lines(), run_before=show_lines, terminal_size=(100, 8))

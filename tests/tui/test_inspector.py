@@ -458,3 +458,14 @@ async def test_what_could_not_be_explained_is_asked_for_again_when_told_to() -> 
         assert "asking the model…" in detail(inspector)
         await wait_until(lambda: app.said)
         assert isinstance(app.said[0], Inspector.Wanted)
+
+
+async def test_selecting_the_latest_token_once_more_still_follows_the_answer() -> None:
+    app, inspector = filled(*in_order(*[plain(f" w{n}") for n in range(100)]))
+    async with app.run_test(size=SIZE) as pilot:
+        await opened(pilot, inspector)
+        await pilot.press("end")
+        inspector.select(1, 99)  # as the conversation does when it is told
+        assert inspector.list.following
+        inspector.select(1, 3)
+        assert not inspector.list.following
