@@ -31,7 +31,7 @@ PER_SECOND = 300.0
 MESSAGES = 10_000
 PAGES = 100
 SIZE = (120, 40)
-WORDS = "the draft model token accept reject window cache prompt latency".split()
+WORDS = ("the", "draft", "model", "token", "accept", "reject", "window", "cache", "latency")
 MARKS = (Mark.PLAIN, Mark.ACCEPTED, Mark.ACCEPTED, Mark.BONUS, Mark.CORRECTION)
 
 

@@ -90,10 +90,10 @@ class Block:
     def thought_tokens(self) -> int:
         """How many tokens the reasoning has."""
         opened, closed = self.reasoning.opened, self.reasoning.closed
-        if opened is None:
+        if opened is None or opened == closed:
             return 0
-        last = len(self._ends) if closed is None else bisect_left(self._ends, closed)
-        return max(last - bisect_right(self._ends, opened), 0)
+        last = len(self._ends) if closed is None else bisect_left(self._ends, closed) + 1
+        return last - bisect_right(self._ends, opened)
 
     @property
     def source(self) -> str:
@@ -141,7 +141,8 @@ class Block:
 
     def end(self) -> None:
         self.whole = True
-        self._layout = None
+        if self._layout is not None:
+            self._layout.end()
 
     def rows(self, manner: Manner) -> list[Row]:
         """The rows of the text, without the head."""

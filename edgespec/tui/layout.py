@@ -51,8 +51,8 @@ class Layout:
         self._message = message
         self._reasoning = message.reasoning
         self._thought: Wrapped | None = None
-        self._set: list[Row] | None = None
         self._rows: list[Row] | None = None
+        self._set = self._markdown()
         opened, trimmed = self._reasoning.opened, False
         if opened is not None:
             self._thought = Wrapped(Voice.THOUGHT, manner.width, opened, trimmed=True)
@@ -60,8 +60,6 @@ class Layout:
         self._answer = Wrapped(
             message.voice, manner.width, self._reasoning.resumed, trimmed=trimmed
         )
-        if message.whole and message.voice is Voice.ANSWER and manner.setter is not None:
-            self._set = manner.setter.rows(message.answer, manner.width)
         for text, mark, place in message.pieces():
             self._fill(text, mark, place)
 
@@ -71,6 +69,17 @@ class Layout:
         self._fill(text, mark, place)
         self._rows = None
         return first
+
+    def end(self) -> None:
+        """The message is whole."""
+        self._set = self._markdown()
+        self._rows = None
+
+    def _markdown(self) -> list[Row] | None:
+        setter, message = self.manner.setter, self._message
+        if setter is None or not message.whole or message.voice is not Voice.ANSWER:
+            return None
+        return setter.rows(message.answer, self.manner.width)
 
     def _fill(self, text: str, mark: Mark, place: int) -> None:
         opened, closed = self._reasoning.opened, self._reasoning.closed

@@ -35,12 +35,13 @@ _LONGEST_LINE = 1_000  # of code that is still coloured: some lexers search a li
 _LONGEST_S = 0.5
 
 # what is coloured: lexers of languages that models often write, not every one that Pygments has
-_LANGUAGES = frozenset(
-    "bash c c++ cpp cs csharp css diff docker dockerfile go haskell html ini java javascript js "
-    "json jsx julia kotlin lua make makefile markdown md objc perl php powershell ps1 py python "
-    "python3 r rb ruby rs rust scala sh shell sql swift toml ts tsx typescript vim xml yaml yml "
-    "zig zsh".split()
-)
+_LANGUAGES = frozenset({
+    "bash", "c", "c++", "cpp", "cs", "csharp", "css", "diff", "docker", "dockerfile", "go",
+    "haskell", "html", "ini", "java", "javascript", "js", "json", "jsx", "julia", "kotlin", "lua",
+    "make", "makefile", "markdown", "md", "objc", "perl", "php", "powershell", "ps1", "py",
+    "python", "python3", "r", "rb", "ruby", "rs", "rust", "scala", "sh", "shell", "sql", "swift",
+    "toml", "ts", "tsx", "typescript", "vim", "xml", "yaml", "yml", "zig", "zsh",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass,
+from dataclasses import dataclass
 from itertools import accumulate
 
 from edgespec.text.sanitize import clean

@@ -16,7 +16,9 @@ from edgespec.tui.transcript import Mark, Voice
 
 NASTY = st.text(
     alphabet=st.one_of(
-        st.sampled_from("\x1b\x9b\x9d\x90\x07\x9c\x00\x7f\x08\r\n\t[]()@=52;c?*`#&|<>!\u202e\u2066"),
+        st.sampled_from(
+            "\x1b\x9b\x9d\x90\x07\x9c\x00\x7f\x08\r\n\t[]()@=52;c?*`#&|<>!\u202e\u2066"
+        ),
         st.characters(),
     ),
     max_size=40,
@@ -73,7 +75,12 @@ async def test_nothing_hostile_reaches_the_terminal_in_any_manner() -> None:
 
 @pytest.mark.parametrize(
     "pieces",
-    [("a\x1b]52;c;", "aGk=", "\x07b"), ("a\x1b", "[31mb"), ("a\x9b3", "1mb"), ("a\x1b]0;", "b\x1b\\")],
+    [
+        ("a\x1b]52;c;", "aGk=", "\x07b"),
+        ("a\x1b", "[31mb"),
+        ("a\x9b3", "1mb"),
+        ("a\x1b]0;", "b\x1b\\"),
+    ],
     ids=["clipboard", "colour", "C1", "title"],
 )
 async def test_a_sequence_is_dropped_also_where_tokens_cut_it(pieces: tuple[str, ...]) -> None:

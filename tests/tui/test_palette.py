@@ -18,15 +18,27 @@ THEMES = pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme
 VISION = {
     "usual": np.eye(3),
     "protanopia": np.array(
-        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
     ),
     "deuteranopia": np.array(
-        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
     ),
     "tritanopia": np.array(
-        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ]
     ),
-}  # fmt: skip
+}
 SEEN_BY = pytest.mark.parametrize("vision", list(VISION))
 TEXT_ON_CODE = ("syntax-keyword", "syntax-name", "syntax-string", "syntax-number", "quiet")
 TEXT = ("token-correction", "token-bonus", "token-rejected", *TEXT_ON_CODE)
@@ -47,7 +59,9 @@ def contrast(one: str, other: str) -> float:
 def lab(colour: str, vision: str) -> Colour:
     """CIE L*a*b* under D65, of what somebody with this vision sees."""
     seen = np.clip(VISION[vision] @ linear(colour), 0, 1)
-    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    to_xyz = np.array(
+        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    )
     xyz = to_xyz @ seen / np.array([0.9505, 1.0, 1.089])
     f = np.where(xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz / (3 * (6 / 29) ** 2) + 4 / 29)
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
@@ -73,7 +87,10 @@ def text_colours(theme: Theme) -> Iterator[tuple[str, str, str]]:
     named = {name: getattr(theme, name) for name in ("primary", "error", "warning", "foreground")}
     for name, colour in {**named, **{name: colours[name] for name in TEXT}}.items():
         yield name, colour, ground(theme)
-    for name, colour in {"foreground": written(theme), **{n: colours[n] for n in TEXT_ON_CODE}}.items():
+    for name, colour in {
+        "foreground": written(theme),
+        **{n: colours[n] for n in TEXT_ON_CODE},
+    }.items():
         yield f"{name} on code", colour, colours["code"]
     yield "chosen token", ground(theme), colours["token-chosen"]
 

@@ -14,7 +14,19 @@ from edgespec.tui.transcript import Transcript
 
 PIECES = st.lists(
     st.sampled_from(
-        ["<think>", "</think>", "<thi", "nk>", "</", "think>", "\n", " ", "so", "[THINK]", "[/THINK]"]
+        [
+            "<think>",
+            "</think>",
+            "<thi",
+            "nk>",
+            "</",
+            "think>",
+            "\n",
+            " ",
+            "so",
+            "[THINK]",
+            "[/THINK]",
+        ]
     ),
     max_size=10,
 )

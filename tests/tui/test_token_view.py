@@ -125,7 +125,8 @@ async def test_resizing_keeps_the_text_and_the_place() -> None:
     async with app.run_test(size=(60, 12)) as pilot:
         view = app.view
         text = "\n".join(f"line {n} " + "with some words " * 6 for n in range(40))
-        view.say(Voice.ANSWER, text)
+        view.begin(Voice.ANSWER)
+        view.append(text)
         view.update_rows(0.0)
         view.scroll_to(y=20, animate=False, force=True)
         await wait_until(lambda: view.scroll_offset.y == 20)

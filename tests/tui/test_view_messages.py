@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from test_token_view import ViewApp, painted
 from textual.pilot import Pilot
@@ -146,7 +148,7 @@ async def test_showing_another_conversation_replaces_everything() -> None:
         answer(app.view, 1, "the old one")
         app.view.haunt("⟨ghost⟩", now=0.0)
         app.view.show([message(5, "a question", Voice.USER), message(6, "an answer")])
-        assert seen(app.view).split() == ["❯", "a", "question", "an", "answer"]
+        assert seen(app.view).split()[1:] == ["a", "question", "an", "answer"]
         assert app.view.code_blocks(1) == []
 
 
@@ -205,6 +207,7 @@ async def test_scrolling_through_messages_never_seen_skips_and_repeats_no_row() 
     async with app.run_test(size=(40, 20)) as pilot:
         view = app.view
         view.show(history(300))
+        await pilot.pause()
         for _ in range(40):
             before = painted(view)
             await page_up(pilot, view)
@@ -217,12 +220,11 @@ async def test_a_jump_into_the_middle_shows_rows_in_their_order() -> None:
     async with app.run_test(size=(40, 20)) as pilot:
         view = app.view
         view.show(history(1000))
+        await pilot.pause()
         view.scroll_to(y=view.max_scroll_y // 2, animate=False)
         await pilot.pause()
-        numbers = [int(row.split()[2]) for row in painted(view) if "Message" in row]
-        numbers += [int(row.split()[1]) for row in painted(view) if row.startswith("  Message")]
-        assert len(numbers) > 2
-        shown = sorted(set(numbers))
+        shown = [int(number) for number in re.findall(r"Message (\d+)", seen(view))]
+        assert len(shown) > 2
         assert shown == list(range(shown[0], shown[-1] + 1))
         view.scroll_home(animate=False)
         await pilot.pause()
@@ -237,9 +239,10 @@ async def test_inspecting_keeps_what_is_at_the_top_in_place() -> None:
     async with app.run_test(size=(40, 12)) as pilot:
         view = app.view
         view.show(history(200))
+        await pilot.pause()
         view.scroll_to(y=view.max_scroll_y // 2, animate=False)
         await pilot.pause()
-        top = next(row for row in painted(view) if "Message" in row)
+        top = next(re.findall(r"Message \d+", row) for row in painted(view) if "Message" in row)
         view.set_marking(Marking.INSPECT)
         await pilot.pause()
-        assert top in painted(view)
+        assert top[0] in seen(view)
