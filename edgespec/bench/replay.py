@@ -29,6 +29,7 @@ from edgespec.planning.planner import Auto
 from edgespec.planning.sources import NGramSource, Source
 from edgespec.proposers.combine import FirstOf, Fixed
 from edgespec.proposers.draft_model import DraftTiming, SmallModel
+from edgespec.proposers.watchdog import Watchdog
 from edgespec.proposers.ngram import SHORTEST_FIXED, NGram
 from edgespec.proposers.nothing import Nothing
 
@@ -103,7 +104,7 @@ class RecordedModel(SmallModel):
         self._machine, self._recorded = Machine((), lambda _: 0.0), _NOTHING
         self._read = 0
         self.timing, self.confidences = DraftTiming(), []
-        self._full = False
+        self._full, self._watchdog = False, Watchdog()
 
     @property
     def plan(self) -> str:

@@ -33,10 +33,14 @@ class Auto:
         self._credit_s: dict[Source, float] = {}
         self._tried: list[Source] = []  # this round, whatever became of their drafts
         self._tokens = self._seconds = 0.0
-        self.plan, self.note = "", ""
+        self.plan, self._fault = "", ""
+
+    @property
+    def note(self) -> str:
+        return self._fault or next((s.proposer.note for s in self._sources if s.proposer.note), "")
 
     def begin(self, request: Request) -> None:
-        self._off, self._tokens, self._seconds = [], 0.0, 0.0
+        self._off, self._fault, self._tokens, self._seconds = [], "", 0.0, 0.0
         credit_s = CREDIT * self._cost.seconds(1)
         self._credit_s = {source: credit_s for source in self._sources if source.probes}
         self._tried = []
@@ -104,7 +108,7 @@ class Auto:
     def _switch_off(self, source: Source, error: Exception) -> None:
         self._off.append(source)
         name = source.proposer.name
-        self.note = f"drafter '{name}' is off for this answer: {type(error).__name__}: {error}"
+        self._fault = f"drafter '{name}' is off for this answer: {type(error).__name__}: {error}"
 
     def _may_try(self, offer: Offer, pays: bool) -> bool:
         """Sources that know their luck without a try need a good offer. The others need credit:

@@ -20,6 +20,7 @@ from edgespec.planning.planner import Auto
 from edgespec.planning.sources import NGramSource
 from edgespec.proposers.combine import Fixed
 from edgespec.proposers.draft_model import DraftTiming, SmallModel
+from edgespec.proposers.watchdog import Watchdog
 from edgespec.proposers.nothing import Nothing
 
 T1 = 0.020
@@ -57,6 +58,7 @@ class Guesses(SmallModel):
         self._machine, self._luck, self._guess_s, self._sure = machine, luck, guess_s, sure
         self._rng = np.random.default_rng(seed)
         self.timing, self.confidences = DraftTiming(), []
+        self._watchdog = Watchdog()
 
     @property
     def plan(self) -> str:
