@@ -1,4 +1,4 @@
-"""The chat: keys, and what the engine says brought to the screen thirty times a second."""
+"""The chat on the screen: keys, panels, dialogs, and the line that says what is going on."""
 
 from __future__ import annotations
 
@@ -7,27 +7,34 @@ import contextlib
 import os
 import signal
 import time
-from dataclasses import replace
-from typing import ClassVar, assert_never
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import ClassVar
 
-from textual.app import App, ComposeResult
-from textual.binding import Binding, BindingType
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.timer import Timer
 
-from edgespec.decoding.events import Event, Finished, PromptRead, Round, Stop
-from edgespec.decoding.stats import Stats
-from edgespec.text.sanitize import clean
-from edgespec.tui.engine import ChatSetup, Crashed, Ended, Engine, Heard, Progress, Ready, Said
-from edgespec.tui.ghosts import rejected
+from edgespec.errors import EdgespecError
+from edgespec.tui.backstage import Backstage
+from edgespec.tui.commanding import obey
+from edgespec.tui.commands import COMMANDS
+from edgespec.tui.completion import Sources
+from edgespec.tui.composer import Composer
+from edgespec.tui.driver import chat_driver
+from edgespec.tui.engine import ChatSetup
+from edgespec.tui.figures_panel import FiguresPanel
 from edgespec.tui.help_screen import HelpScreen
+from edgespec.tui.inspector import Inspector
+from edgespec.tui.keys import ACTIONS, BINDINGS, USES
 from edgespec.tui.prompt_box import PromptBox
-from edgespec.tui.status import Drafting, Situation, status_parts
+from edgespec.tui.status import status_parts
 from edgespec.tui.status_bar import StatusBar
 from edgespec.tui.theme import DARK, LIGHT, token_colours
 from edgespec.tui.token_view import Marking, TokenView
-from edgespec.tui.transcript import Mark, Voice
 
 __all__ = ["ChatApp", "ChatSetup", "run_chat"]
 
@@ -35,24 +42,9 @@ _FRAMES_PER_SECOND = 30
 _STATUS_EVERY_S = 0.2  # figures that change faster cannot be read
 _NOTICE_S = 2.5
 _PATIENCE_S = 10.0
-_HINT = "F1 help"
-
-_ENDINGS = {
-    Stop.CANCELLED: "stopped",
-    Stop.LENGTH: "ended at the token limit",
-    Stop.CONTEXT: "the context is full; Ctrl+N starts a new chat",
-}
-_LEGEND = (
-    ("marks: ", Mark.PLAIN),
-    ("accepted guess", Mark.ACCEPTED),
-    ("  ", Mark.PLAIN),
-    ("correction", Mark.CORRECTION),
-    ("  ", Mark.PLAIN),
-    ("bonus", Mark.BONUS),
-    ("  ", Mark.PLAIN),
-    ("⟨rejected⟩", Mark.REJECTED),
-    ("  plain", Mark.PLAIN),
-)
+_HINT = "[@click=app.command_palette]Ctrl+P menu[/] · [@click=app.help]F1 help[/]"
+_MARKINGS = (Marking.OFF, Marking.TINT, Marking.INSPECT)
+_WIDE = 100  # cells; with fewer, panels lie below the conversation
 
 
 def run_chat(setup: ChatSetup) -> None:
@@ -64,67 +56,68 @@ def run_chat(setup: ChatSetup) -> None:
     try:
         app.run()
     finally:
-        app.engine.stop(_PATIENCE_S)
-    if app.crash is not None:
-        raise app.crash
+        app.backstage.close(_PATIENCE_S)
+    if app.backstage.crash is not None:
+        raise app.backstage.crash
     if app.return_code:
         raise SystemExit(app.return_code)
 
 
 class ChatApp(App[None]):
-    """One conversation with one model."""
+    """The screen of the chat; `backstage` is all that happens behind it."""
 
     TITLE = "edgespec"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "cancel", "Stop the answer", priority=True, show=False),
-        Binding("ctrl+c", "interrupt", "Copy, stop, quit", priority=True, show=False),
-        Binding("ctrl+t", "marking", "Token marks", priority=True, show=False),
-        Binding("ctrl+s", "show_mode", "Show mode", priority=True, show=False),
-        Binding("ctrl+n", "new_chat", "New chat", priority=True, show=False),
-        Binding("pageup", "page(-1)", "Scroll up", priority=True, show=False),
-        Binding("pagedown", "page(1)", "Scroll down", priority=True, show=False),
-        Binding("f1", "help", "Help", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*BINDINGS]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012
+    CSS = """
+    #room { height: 1fr; }
+    #side { width: 48; height: 1fr; display: none; }
+    #side.-open { display: block; }
+    #side > * { display: none; width: 100%; }
+    #side > .-open { display: block; }
+    .-narrow #room { layout: vertical; }
+    .-narrow #side { width: 100%; height: 1fr; }
+    """
 
     def __init__(self, setup: ChatSetup) -> None:
-        super().__init__()
+        super().__init__(driver_class=chat_driver())
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         wanted = os.environ.get("TEXTUAL_THEME", DARK.name).split(",")
         self.theme = next((name for name in wanted if name in self.available_themes), DARK.name)
-        self.engine = Engine(setup)
-        self.crash: Exception | None = None
         self.view = TokenView(id="view")
+        self.inspector = Inspector(id="inspector")
+        self.figures = FiguresPanel(id="figures")
         self.status = StatusBar(id="status")
-        self.prompt = PromptBox(id="prompt")
-        self.ready = False
-        self.busy = False
-        self._title = Content(clean(setup.title, one_line=True))
-        self._answer = 0
-        self._answer_open = False
-        self._stats: Stats | None = None
-        self._drafting = Drafting()
-        self._situation = Situation(phase="loading")
-        self._plain_tokens_per_second: float | None = None
-        self._faults: list[str] = []
-        self._faults_told: set[str] = set()
+        self.composer = Composer(
+            Sources(lambda: self._models or (), lambda: self.backstage.options)
+        )
+        self.backstage = Backstage(setup, self)
+        self._models: tuple[str, ...] | None = None
         self._quit_until_s = 0.0
         self._notice_timer: Timer | None = None
+
+    @property
+    def prompt(self) -> PromptBox:
+        return self.composer.box
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return token_colours(self.current_theme)
 
     def compose(self) -> ComposeResult:
-        yield self.view
-        yield self.prompt
+        with Horizontal(id="room"):
+            yield self.view
+            with Vertical(id="side"):
+                yield self.figures
+                yield self.inspector
+        yield self.composer
         yield self.status
 
     def on_mount(self) -> None:
         self._leave_when_told_to()
-        self.prompt.border_title = self._title
-        self.prompt.border_subtitle = _HINT
+        self._forget_notice()
         self.prompt.focus()
-        self.engine.start()
+        self.backstage.open_for_business()
         self.set_interval(1 / _FRAMES_PER_SECOND, self._frame)
         self.set_interval(_STATUS_EVERY_S, self._show_status)
         self._show_status()
@@ -138,196 +131,29 @@ class ChatApp(App[None]):
                 with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                     loop.add_signal_handler(number, self.exit, None, 128 + number)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in {"cancel", "page", "help", "new_chat"}:
-            return not isinstance(self.screen, ModalScreen)
-        return super().check_action(action, parameters)
+    async def _look_for_models(self) -> None:
+        """The names that /model can be completed with."""
+        from edgespec.tui.models_screen import choices
 
-    # what the engine says
+        found = await asyncio.to_thread(choices)
+        self._models = tuple(choice.name for choice in found if not choice.fault)
 
     def _frame(self) -> None:
-        for said in self.engine.drain():
-            self._hear(said)
+        self.backstage.frame()
+        if self.backstage.ready and self._models is None:
+            self._models = ()
+            self.run_worker(self._look_for_models())
         self.view.update_rows(time.perf_counter())
-
-    def _hear(self, said: Said) -> None:
-        match said:
-            case Progress(text):
-                self.view.say(Voice.NOTE, clean(text, one_line=True))
-            case Ready():
-                self._become_ready(said)
-            case Heard(answer, event, at_s):
-                if answer == self._answer:
-                    self._follow(event, at_s)
-            case Ended(answer, context_used, error):
-                if answer == self._answer:
-                    self._end(context_used, clean(error, one_line=True))
-            case Crashed(error):
-                self.crash = error
-                self.exit()
-            case _:
-                assert_never(said)
-
-    def _become_ready(self, ready: Ready) -> None:
-        info = ready.info
-        self.ready = True
-        self._plain_tokens_per_second = ready.plain_tokens_per_second
-        self._situation = Situation(
-            pair=clean(info.pair, one_line=True),
-            proposer=ready.proposer,
-            show_mode=ready.always_draft,
-            context=info.context,
-        )
-        draft = f" with {info.draft}" if info.draft else ""
-        facts = f"{info.target}{draft}, {info.backend} on {info.device}"
-        memory = [info.memory] if info.memory else []
-        for note in (facts, f"text: {info.exactness}", *memory, *info.notes):
-            self.view.say(Voice.NOTE, clean(note, one_line=True))
-        self.view.begin(Voice.NOTE)
-        for text, mark in _LEGEND:
-            self.view.append(text, mark)
-        self._show_status()
-
-    def _follow(self, event: Event, at_s: float) -> None:
-        if self._stats is not None:
-            self._stats = self._stats.after(event, at_s)
-        match event:
-            case PromptRead(read, total):
-                share = f" {read / total:.0%}" if total else ""
-                self._set_phase(f"reading the prompt{share}")
-            case Round():
-                self._show_round(event)
-            case Finished(why, text):
-                self._say_token(text, Mark.PLAIN)
-                if ending := _ENDINGS.get(why):
-                    self.view.say(Voice.NOTE, ending)
-            case _:
-                assert_never(event)
-
-    def _show_round(self, event: Round) -> None:
-        for token in event.tokens:
-            self._say_token(token.text, Mark(token.kind.value))
-        if ghost := rejected(event):
-            self.view.haunt(ghost, time.perf_counter())
-        self._drafting = self._drafting.after(event)
-        if self._situation.phase.startswith("reading"):
-            self._set_phase("")
-        if event.note and event.note not in self._faults_told:
-            self._faults_told.add(event.note)
-            self._faults.append(event.note)
-
-    def _say_token(self, text: str, mark: Mark) -> None:
-        if not text:
-            return
-        if not self._answer_open:
-            self._answer_open = True
-            self.view.begin(Voice.ANSWER)
-        self.view.append(text, mark)
-
-    def _end(self, context_used: int, error: str) -> None:
-        self.busy = False
-        self._situation = replace(self._situation, phase="", context_used=context_used)
-        if error:
-            self.view.say(Voice.ERROR, error)
-        for fault in self._faults:
-            self.view.say(Voice.NOTE, clean(fault, one_line=True))
-        self._faults.clear()
-        self._show_status()
-
-    # what the user does
-
-    def on_prompt_box_submitted(self, message: PromptBox.Submitted) -> None:
-        if not self.ready:
-            self._notice("the model is still loading")
-            return
-        if self.busy:
-            self._notice("still answering · Esc stops it")
-            return
-        text = clean(message.text).strip()
-        self.prompt.sent()
-        self._answer += 1
-        self._answer_open = False
-        self.busy = True
-        self._stats = Stats(
-            time.perf_counter(), calibrated_plain_speed=self._plain_tokens_per_second
-        )
-        self._drafting = Drafting()
-        self.view.following = True
-        self.view.say(Voice.USER, text)
-        self._set_phase("reading the prompt")
-        self.engine.ask(self._answer, text)
-
-    def action_cancel(self) -> None:
-        if self.busy:
-            self.engine.cancel()
-            self._set_phase("stopping")
-
-    def action_interrupt(self) -> None:
-        selected = self.prompt.selected_text or self.screen.get_selected_text()
-        if selected:
-            self.copy_to_clipboard(selected)
-            self.screen.clear_selection()
-            self.prompt.move_cursor(self.prompt.cursor_location)
-            self._notice("copied")
-        elif time.monotonic() < self._quit_until_s:
-            self.exit()
-        else:
-            self._quit_until_s = time.monotonic() + _NOTICE_S
-            self.action_cancel()
-            self._notice("press Ctrl+C again to quit")
-
-    def action_marking(self) -> None:
-        off = self.view.marking is Marking.OFF
-        self.view.set_marking(Marking.TINT if off else Marking.OFF)
-        self._notice(f"token marks {'on' if off else 'off'}")
-
-    def action_show_mode(self) -> None:
-        if not self.ready:
-            self._notice("the model is still loading")
-            return
-        on = not self._situation.show_mode
-        self._situation = replace(self._situation, show_mode=on)
-        self.engine.set_show_mode(on)
-        mode = "on: drafting even where it does not pay" if on else "off"
-        self._notice(f"show mode {mode}{', from the next answer' * self.busy}")
-        self._show_status()
-
-    def action_new_chat(self) -> None:
-        self.engine.new_chat()
-        self._answer += 1  # what the old answer still says is no longer heard
-        self.busy = False
-        self._stats = None
-        self._drafting = Drafting()
-        self._situation = replace(
-            self._situation, phase=self._situation.phase if not self.ready else "", context_used=0
-        )
-        self.view.clear()
-        self._notice("new chat")
-        self._show_status()
-
-    def action_page(self, direction: int) -> None:
-        if direction < 0:
-            self.view.scroll_page_up(animate=False)
-        else:
-            self.view.scroll_page_down(animate=False)
-
-    async def action_help(self) -> None:
-        await self.push_screen(HelpScreen())
-
-    # what stands below the conversation
-
-    def _set_phase(self, phase: str) -> None:
-        self._situation = replace(self._situation, phase=phase)
-        self._show_status()
+        self.inspector.update_rows()
 
     def _show_status(self) -> None:
-        stats, situation = self._stats, self._situation
-        if self.busy and stats is not None and stats.prompt_tokens:
-            used = stats.prompt_tokens + stats.completion_tokens
-            situation = replace(situation, context_used=used)
-        self.status.show(status_parts(stats, self._drafting, situation))
+        talking, situation = self.backstage.talking, self.backstage.situation
+        self.status.show(status_parts(talking.stats, talking.drafting, situation))
+        self.figures.show(talking.stats, situation, talking.drafting)
 
-    def _notice(self, text: str) -> None:
+    # what is said from backstage
+
+    def notice(self, text: str) -> None:
         """Say something in passing, at the edge of the prompt box."""
         if self._notice_timer is not None:
             self._notice_timer.stop()
@@ -338,3 +164,233 @@ class ChatApp(App[None]):
     def _forget_notice(self) -> None:
         self.prompt.border_subtitle = _HINT
         self.prompt.remove_class("-notice")
+
+    def entitle(self, title: str) -> None:
+        self.prompt.border_title = Content(title)
+
+    def leave(self) -> None:
+        self.exit()
+
+    # which key does something where
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ACTIONS:
+            if isinstance(self.screen, ModalScreen):
+                return action == "interrupt"
+            if action == "page":
+                return not self.inspector.has_focus_within
+            if action == "choose_token":
+                return self._goes_from_token_to_token
+        return super().check_action(action, parameters)
+
+    @property
+    def _goes_from_token_to_token(self) -> bool:
+        inspects = self.view.marking is Marking.INSPECT
+        return inspects and self.prompt.has_focus and not self.prompt.text
+
+    # what the user writes
+
+    def on_composer_submitted(self, message: Composer.Submitted) -> None:
+        if self.backstage.send(message.text, message.attached):
+            self.composer.sent()
+
+    def on_composer_asked(self, message: Composer.Asked) -> None:
+        self.composer.sent()
+        self.attempt(partial(obey, self, message.command))
+        self._show_status()
+
+    def on_composer_refused(self, message: Composer.Refused) -> None:
+        self.backstage.fail(message.reason)
+
+    def on_composer_count_wanted(self, message: Composer.CountWanted) -> None:
+        self.backstage.engine.count(message.tag, message.text)
+
+    def attempt(self, deed: Callable[[], object]) -> None:
+        """Do something that may not work, and then say why."""
+        try:
+            deed()
+        except EdgespecError as error:
+            self.backstage.fail(error)
+
+    # what the user points at
+
+    def on_token_view_token_selected(self, message: TokenView.TokenSelected) -> None:
+        runs = self.backstage.talking.runs_of(message.key)
+        text = runs[message.index][0] if message.index < len(runs) else ""
+        self.inspector.select(message.key, message.index, text)
+
+    def on_inspector_token_chosen(self, message: Inspector.TokenChosen) -> None:
+        self.view.select(message.key, message.index)
+
+    def on_inspector_wanted(self, message: Inspector.Wanted) -> None:
+        self.backstage.steering.explain(message.key, message.index)
+
+    def on_inspector_resteer(self, message: Inspector.Resteer) -> None:
+        self.backstage.steering.resteer(message.key, message.index, message.alternative)
+
+    def action_choose_token(self, tokens: int, rows: int) -> None:
+        self.view.move_selection(tokens, rows)
+
+    # answers
+
+    def action_cancel(self) -> None:
+        if self.composer.completing:
+            self.composer.close_completion()
+        elif not self.prompt.has_focus:
+            self.prompt.focus()
+        elif self.backstage.busy:
+            self.backstage.stop()
+        elif self.backstage.editing is not None:
+            self.backstage.stop_editing()
+            self.composer.put("")
+        elif self.view.marking is Marking.INSPECT:
+            self._mark(Marking.TINT)
+
+    def action_interrupt(self) -> None:
+        selected = self.prompt.selected_text or self.screen.get_selected_text()
+        if selected:
+            self.copy_to_clipboard(selected)
+            self.screen.clear_selection()
+            self.prompt.move_cursor(self.prompt.cursor_location)
+            self.notice("copied")
+        elif time.monotonic() < self._quit_until_s:
+            self.exit()
+        else:
+            self._quit_until_s = time.monotonic() + _NOTICE_S
+            if self.backstage.busy:
+                self.backstage.stop()
+            self.notice("press Ctrl+C again to quit")
+
+    def action_regenerate(self) -> None:
+        self.backstage.when_ready(self.backstage.steering.regenerate)
+
+    def action_resume(self) -> None:
+        self.backstage.when_ready(self.backstage.steering.resume)
+
+    def action_replay(self) -> None:
+        self.backstage.when_ready(self.backstage.steering.replay)
+
+    def action_edit(self) -> None:
+        self.backstage.edit(1)
+
+    def action_branch(self, step: int) -> None:
+        self.backstage.steering.branch(step)
+
+    def action_copy_answer(self) -> None:
+        self.copy(None)
+
+    def copy(self, block: int | None) -> None:
+        """The last answer to the clipboard, or the code block of this number, from 1."""
+        if text := self.backstage.text_to_copy(block):
+            self.copy_to_clipboard(text)
+            self.notice("copied")
+
+    # how answers are shown and guessed at
+
+    def action_marking(self) -> None:
+        at = _MARKINGS.index(self.view.marking)
+        self._mark(_MARKINGS[(at + 1) % len(_MARKINGS)])
+
+    def action_rounds(self) -> None:
+        inspects = self.view.marking is Marking.INSPECT
+        self._mark(Marking.TINT if inspects else Marking.INSPECT)
+
+    def _mark(self, marking: Marking) -> None:
+        """Inspecting tokens and seeing the rounds is one thing."""
+        self.view.set_marking(marking)
+        self._open(self.inspector, marking is Marking.INSPECT)
+        self.notice(f"token marks: {marking.value}")
+        if marking is Marking.INSPECT:
+            self.inspector.focus_rows()
+        elif not self.prompt.has_focus:
+            self.prompt.focus()
+
+    def action_figures(self) -> None:
+        self._open(self.figures, not self.figures.has_class("-open"))
+
+    def _open(self, panel: FiguresPanel | Inspector, is_open: bool) -> None:
+        panel.set_class(is_open, "-open")
+        side = self.query_one("#side")
+        side.set_class(any(child.has_class("-open") for child in side.children), "-open")
+
+    def action_rendered(self) -> None:
+        self.view.set_rendered(not self.view.rendered)
+        self.notice("answers as Markdown" if self.view.rendered else "answers as tokens")
+
+    def action_fold(self) -> None:
+        self.view.set_folded(not self.view.folded)
+        self.notice("thoughts folded" if self.view.folded else "thoughts shown")
+
+    def action_speculation(self) -> None:
+        self.backstage.speculating.cycle()
+        self._show_status()
+
+    def action_show_mode(self) -> None:
+        self.backstage.speculating.toggle_show_mode()
+        self._show_status()
+
+    def action_page(self, direction: int) -> None:
+        if direction < 0:
+            self.view.scroll_page_up(animate=False)
+        else:
+            self.view.scroll_page_down(animate=False)
+
+    # conversations and models
+
+    def action_new_chat(self) -> None:
+        self.backstage.new_chat()
+        self.notice("new chat")
+
+    def action_conversations(self) -> None:
+        self.find("")
+
+    def find(self, text: str) -> None:
+        """The list of conversations, or of those that hold a text."""
+        from edgespec.tui.conversations_screen import ConversationsScreen
+
+        def chosen(id: int | None) -> None:
+            if id is not None:
+                self.attempt(partial(self.backstage.open, id))
+
+        self.push_screen(
+            ConversationsScreen(self.backstage.shelf.history, self.backstage, text), chosen
+        )
+
+    def ask_to_delete(self) -> None:
+        """Delete the conversation that is open, once the user has said yes."""
+        from edgespec.tui.questions import Confirm
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.attempt(partial(self.backstage.delete, self.backstage.shelf.current.id))
+
+        self.push_screen(Confirm("Delete this conversation for good?"), answered)
+
+    def action_models(self) -> None:
+        from edgespec.tui.models_screen import ModelsScreen
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.attempt(partial(self.backstage.switch_model, name))
+
+        self.push_screen(ModelsScreen(self.backstage.talking.answerer.name), chosen)
+
+    # help
+
+    def action_help(self) -> None:
+        self.push_screen(HelpScreen())
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        for key, use in USES:
+            if use.title:
+                deed = partial(self.call_later, self.run_action, use.action)
+                yield SystemCommand(use.title, f"{key.label}: {key.meaning}", deed)
+        for command in COMMANDS:
+            name = f"/{command.name}"
+            yield SystemCommand(
+                f"{name} {command.usage}".rstrip(),
+                command.help,
+                partial(self.prompt.put, f"{name} "),
+            )
+        yield SystemCommand("Theme", "other colours", self.action_change_theme)
+        yield SystemCommand("Quit", "leave", self.action_quit)

@@ -1,64 +1,29 @@
-"""The chat as a user drives it: every key, every fault."""
+"""The chat as a user drives it: every key that is not about branches or history, every fault."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from chatting import ANSWER, WIDE, answered, ask, chatting, notice, running, shown, status
 from fake_model import SHORT, FakeInfo, FakeModel, endless, guessed, plain, setup_for
 from textual import events
-from textual.pilot import Pilot
 from waiting import wait_until
 
-from edgespec.decoding.events import Finished, Stop
+from edgespec.decoding.events import Finished, PromptRead, Stop
 from edgespec.errors import BackendFailed
 from edgespec.tui.app import ChatApp
 from edgespec.tui.help_screen import HelpScreen
-from edgespec.tui.status import SEPARATOR
+from edgespec.tui.keys import KEYS, USES
+from edgespec.tui.status import Tone
 from edgespec.tui.theme import DARK, LIGHT
 from edgespec.tui.token_view import Marking
-
-ANSWER = "Sorting means giving items a fixed order.\n\nTake"
-
-
-@asynccontextmanager
-async def chatting(
-    model: FakeModel, size: tuple[int, int] = (90, 30)
-) -> AsyncIterator[tuple[ChatApp, Pilot[None]]]:
-    app = ChatApp(setup_for(model))
-    async with app.run_test(size=size) as pilot:
-        await wait_until(lambda: app.ready, "loading")
-        yield app, pilot
-    assert app.engine.stop(5.0), "the engine's thread did not end"
-    assert model.closed
-
-
-def shown(app: ChatApp) -> str:
-    return app.view.transcript.text()
-
-
-def status(app: ChatApp) -> str:
-    return SEPARATOR.join(part.text for part in app.status._parts)
-
-
-async def ask(app: ChatApp, pilot: Pilot[None], text: str = "hi") -> None:
-    await pilot.press(*text, "enter")
-    await wait_until(lambda: app.busy or text in shown(app))
-
-
-async def running(app: ChatApp, pilot: Pilot[None]) -> None:
-    """An answer that does not end has begun to appear."""
-    await ask(app, pilot)
-    await wait_until(lambda: "word3" in shown(app), "the answer")
 
 
 async def test_a_question_is_answered() -> None:
     model = FakeModel()
-    async with chatting(model) as (app, pilot):
-        await ask(app, pilot, "what is sorting?")
-        await wait_until(lambda: not app.busy, "the answer")
+    async with chatting(model, WIDE) as (app, pilot):
+        await answered(app, pilot, "what is sorting?")
         assert model.asked == ["what is sorting?"]
         assert shown(app).endswith(f"what is sorting?\n\n{ANSWER}")
         assert app.prompt.text == ""
@@ -72,9 +37,9 @@ async def test_the_screen_is_there_while_the_model_still_loads() -> None:
         await wait_until(lambda: "opening the weights\nmeasuring" in shown(app))
         await pilot.press("x")
         assert app.prompt.text == "x"
-        await wait_until(lambda: app.ready)
+        await wait_until(lambda: app.backstage.ready)
         assert "bit-exact" in shown(app)
-    app.engine.stop(5.0)
+    app.backstage.close(5.0)
 
 
 async def test_enter_on_a_blank_line_asks_nothing() -> None:
@@ -89,8 +54,8 @@ async def test_escape_stops_the_answer_and_the_chat_goes_on() -> None:
     async with chatting(model) as (app, pilot):
         await running(app, pilot)
         await pilot.press("escape")
-        await wait_until(lambda: not app.busy, "the stop")
-        assert shown(app).endswith("stopped")
+        await wait_until(lambda: not app.backstage.busy, "the stop")
+        assert "stopped · Ctrl+G continues" in [b.label for b in app.view.transcript.blocks]
         await ask(app, pilot, "again")
         await wait_until(lambda: shown(app).endswith(ANSWER), "the second answer")
 
@@ -100,8 +65,8 @@ async def test_enter_while_an_answer_runs_keeps_the_text_and_says_why() -> None:
     async with chatting(model) as (app, pilot):
         await running(app, pilot)
         await pilot.press("x", "enter")
+        await wait_until(lambda: "still answering" in notice(app))
         assert app.prompt.text == "x"
-        assert "still answering" in str(app.prompt.border_subtitle)
         assert model.asked == ["hi"]
 
 
@@ -110,8 +75,8 @@ async def test_control_c_cancels_and_asks_once_more_before_it_quits() -> None:
     async with chatting(model) as (app, pilot):
         await running(app, pilot)
         await pilot.press("ctrl+c")
-        assert "again to quit" in str(app.prompt.border_subtitle)
-        await wait_until(lambda: not app.busy, "the stop")
+        assert "again to quit" in notice(app)
+        await wait_until(lambda: not app.backstage.busy, "the stop")
         assert app.is_running
         await pilot.press("ctrl+c")
         await wait_until(lambda: not app.is_running, "quitting")
@@ -120,14 +85,26 @@ async def test_control_c_cancels_and_asks_once_more_before_it_quits() -> None:
 async def test_control_c_copies_a_selection_instead() -> None:
     model = FakeModel()
     async with chatting(model) as (app, pilot):
-        await ask(app, pilot)
-        await wait_until(lambda: not app.busy)
+        await answered(app, pilot)
         app.view.text_select_all()
         await pilot.press("ctrl+c")
         assert ANSWER in app.clipboard
-        assert str(app.prompt.border_subtitle) == "copied"
+        assert notice(app) == "copied"
         await pilot.press(*"mine", "shift+home", "ctrl+c")
         assert app.clipboard == "mine"
+
+
+async def test_control_y_copies_the_answer_also_while_it_is_written() -> None:
+    model = FakeModel(scripts=(SHORT, endless()), pace_s=0.002)
+    async with chatting(model) as (app, pilot):
+        await pilot.press("ctrl+y")
+        assert "no answer" in notice(app)
+        await answered(app, pilot)
+        await pilot.press("ctrl+y")
+        assert app.clipboard == ANSWER
+        await running(app, pilot)
+        await pilot.press("ctrl+y")
+        assert app.clipboard.startswith(" word0 word1")
 
 
 async def test_closing_while_an_answer_runs_stops_it_and_ends_the_thread() -> None:
@@ -153,12 +130,39 @@ async def test_the_theme_can_be_chosen_and_a_wrong_one_is_ignored(
         assert ChatApp(setup_for(FakeModel())).theme == chosen
 
 
-async def test_control_t_takes_the_marks_off_and_back() -> None:
+async def test_control_t_goes_from_tint_to_inspect_to_off() -> None:
     async with chatting(FakeModel()) as (app, pilot):
-        await pilot.press("ctrl+t")
-        assert app.view.marking is Marking.OFF
-        await pilot.press("ctrl+t")
+        seen = [app.view.marking]
+        for _ in range(3):
+            await pilot.press("ctrl+t")
+            seen.append(app.view.marking)
+        assert seen == [Marking.TINT, Marking.INSPECT, Marking.OFF, Marking.TINT]
+
+
+async def test_f3_opens_the_rounds_beside_and_escape_gives_the_keys_back() -> None:
+    async with chatting(FakeModel(), WIDE) as (app, pilot):
+        await answered(app, pilot)
+        await pilot.press("f3")
+        await wait_until(lambda: app.inspector.region.width > 40)
+        assert app.view.marking is Marking.INSPECT
+        assert app.view.region.right <= app.inspector.region.x
+        await pilot.press("escape", "x")
+        assert app.prompt.text == "x"
+        await pilot.press("f3")
+        await wait_until(lambda: not app.inspector.is_on_screen)
         assert app.view.marking is Marking.TINT
+
+
+async def test_f2_shows_the_figures_beside_and_on_a_narrow_screen_below() -> None:
+    async with chatting(FakeModel(), WIDE) as (app, pilot):
+        await answered(app, pilot)
+        await pilot.press("f2")
+        await wait_until(lambda: app.figures.region.width > 40)
+        assert app.figures.region.y == app.view.region.y
+        await pilot.resize_terminal(70, 30)
+        await wait_until(lambda: app.figures.region.y >= app.view.region.bottom > 0)
+        await pilot.press("f2")
+        await wait_until(lambda: not app.query_one("#side").display)
 
 
 async def test_control_s_switches_show_mode_and_labels_it() -> None:
@@ -166,21 +170,63 @@ async def test_control_s_switches_show_mode_and_labels_it() -> None:
     async with chatting(model) as (app, pilot):
         await pilot.press("ctrl+s")
         assert "show mode: drafting even where it does not pay" in status(app)
-        await wait_until(lambda: model.speculation.always_draft)
+        assert model.speculation.always_draft
         await pilot.press("ctrl+s")
         assert "show mode" not in status(app)
-        await wait_until(lambda: not model.speculation.always_draft)
+        assert not model.speculation.always_draft
 
 
-async def test_show_mode_switched_during_an_answer_waits_for_the_next() -> None:
+async def test_show_mode_switched_during_an_answer_takes_effect_at_once() -> None:
     model = FakeModel(scripts=(endless(),), pace_s=0.002)
     async with chatting(model) as (app, pilot):
         await running(app, pilot)
         await pilot.press("ctrl+s")
-        assert "from the next answer" in str(app.prompt.border_subtitle)
-        assert not model.speculation.always_draft
-        await pilot.press("escape")
-        await wait_until(lambda: model.speculation.always_draft)
+        assert model.speculation.always_draft
+        assert "from the next round" in notice(app)
+
+
+async def test_f4_goes_through_the_ways_to_guess_also_during_an_answer() -> None:
+    model = FakeModel(scripts=(endless(),), pace_s=0.002)
+    async with chatting(model) as (app, pilot):
+        await running(app, pilot)
+        seen = []
+        for _ in range(4):
+            await pilot.press("f4")
+            seen.append(model.speculation.proposer)
+        assert seen == ["none", "ngram", "draft", "auto"]
+        await pilot.press("f4")
+        assert "spec off: you turned it off" in status(app)
+
+
+async def test_f4_passes_over_a_proposer_that_the_model_has_not() -> None:
+    model = FakeModel(lacks=("draft",))
+    async with chatting(model) as (_, pilot):
+        seen = []
+        for _ in range(3):
+            await pilot.press("f4")
+            seen.append(model.speculation.proposer)
+        assert seen == ["none", "ngram", "auto"]
+
+
+async def test_f6_shows_whole_answers_as_tokens_and_back() -> None:
+    markdown = (plain("**bold** text"), Finished(Stop.END))
+    async with chatting(FakeModel(scripts=(markdown,))) as (app, pilot):
+        await answered(app, pilot)
+        await wait_until(lambda: shown(app).endswith("bold text"))
+        await pilot.press("f6")
+        assert shown(app).endswith("**bold** text")
+        assert "tokens" in notice(app)
+        await pilot.press("f6")
+        assert shown(app).endswith("\nbold text")
+
+
+async def test_f7_unfolds_what_the_model_thought() -> None:
+    thought = (plain("<think>"), plain("hidden way"), plain("</think>"), plain("42"))
+    async with chatting(FakeModel(scripts=((*thought, Finished(Stop.END)),))) as (app, pilot):
+        await answered(app, pilot)
+        assert "hidden way" not in shown(app)
+        await pilot.press("f7")
+        assert "hidden way" in shown(app)
 
 
 async def test_control_n_starts_anew_even_in_the_middle_of_an_answer() -> None:
@@ -191,7 +237,7 @@ async def test_control_n_starts_anew_even_in_the_middle_of_an_answer() -> None:
         assert shown(app) == ""
         await ask(app, pilot, "fresh")
         await wait_until(lambda: shown(app) == f"fresh\n\n{ANSWER}", "the new answer")
-        assert model.resets == 1
+        assert [m.content for m in model.turns[-1].messages] == ["fresh"]
 
 
 async def test_f1_shows_every_key_and_escape_closes_it() -> None:
@@ -201,20 +247,48 @@ async def test_f1_shows_every_key_and_escape_closes_it() -> None:
         await pilot.press("f1")
         await wait_until(lambda: isinstance(app.screen, HelpScreen))
         help_text = str(app.screen.query_one("#help").render())
-        for key in ("Enter", "Ctrl+J", "Esc", "Ctrl+C", "Ctrl+T", "Ctrl+S", "Ctrl+N", "F1"):
-            assert key in help_text
+        for key in KEYS:
+            assert key.label in help_text
+            assert key.meaning in help_text
         await pilot.press("escape")
         await wait_until(lambda: not isinstance(app.screen, HelpScreen))
-        assert app.busy, "Escape closed the help, it must not have stopped the answer"
+        assert app.backstage.busy, "Escape closed the help, it must not have stopped the answer"
+
+
+async def test_every_key_of_the_table_is_bound_and_no_key_twice() -> None:
+    async with chatting(FakeModel()) as (app, _):
+        keys = [use.key for _, use in USES]
+        assert len(keys) == len(set(keys))
+        for _, use in USES:
+            assert callable(getattr(app, f"action_{use.name}", None)), use.action
+
+
+async def test_the_palette_lists_every_action_and_every_command() -> None:
+    async with chatting(FakeModel()) as (app, pilot):
+        titles = [command.title for command in app.get_system_commands(app.screen)]
+        assert {use.title for _, use in USES if use.title} <= set(titles)
+        assert "/set NAME VALUE" in titles
+        assert "/delete" in titles
+        await pilot.press("ctrl+p")
+        await wait_until(lambda: app.screen is not app.screen_stack[0])
+        await pilot.press(*"figures", "enter")
+        await wait_until(lambda: app.figures.has_class("-open"), "the figures")
+
+
+async def test_the_hint_at_the_edge_opens_help_with_the_mouse() -> None:
+    async with chatting(FakeModel()) as (app, pilot):
+        bottom = app.prompt.region.bottom - 1
+        right = app.prompt.region.right
+        await pilot.click(offset=(right - 5, bottom))
+        await wait_until(lambda: isinstance(app.screen, HelpScreen), "the help")
 
 
 async def test_page_keys_scroll_the_conversation_from_the_prompt() -> None:
-    lines = (plain("\n".join(f"line {n}" for n in range(200))), Finished(Stop.END))
+    lines = (plain("\n\n".join(f"line {n}" for n in range(200))), Finished(Stop.END))
     async with chatting(FakeModel(scripts=(lines,))) as (app, pilot):
-        await ask(app, pilot)
-        await wait_until(lambda: not app.busy)
+        await answered(app, pilot)
+        await wait_until(lambda: app.view.scroll_offset.y == app.view.max_scroll_y > 0)
         end = app.view.max_scroll_y
-        await wait_until(lambda: app.view.scroll_offset.y == app.view.max_scroll_y)
         await pilot.press("pageup")
         await wait_until(lambda: app.view.scroll_offset.y < end and not app.view.following)
         await pilot.press("pagedown")
@@ -246,8 +320,7 @@ async def test_arrows_recall_earlier_inputs_only_at_the_edge_rows() -> None:
     model = FakeModel()
     async with chatting(model) as (app, pilot):
         for text in ("first", "second"):
-            await ask(app, pilot, text)
-            await wait_until(lambda: not app.busy)
+            await answered(app, pilot, text)
         await pilot.press(*"dr", "ctrl+j", *"aft", "up")
         assert app.prompt.text == "dr\naft", "the cursor only moved up a row"
         await pilot.press("up")
@@ -262,13 +335,23 @@ async def test_an_engine_error_is_one_line_and_the_chat_stays_usable() -> None:
     fault = BackendFailed("the device\nran out of \x1b[31mmemory; use fewer --gpu-layers")
     model = FakeModel(scripts=((plain("Half"), fault), SHORT))
     async with chatting(model) as (app, pilot):
-        await ask(app, pilot)
-        await wait_until(lambda: not app.busy)
-        last = app.view.transcript.rows[-1]
-        assert last.text == "the device ran out of memory; use fewer --gpu-layers"
+        await answered(app, pilot)
+        last = app.view.transcript.blocks[-1]
+        assert last.source == "the device ran out of memory; use fewer --gpu-layers"
         assert last.voice.value == "error"
         await ask(app, pilot, "again")
         await wait_until(lambda: shown(app).endswith(ANSWER))
+
+
+async def test_a_message_that_failed_before_its_answer_began_is_not_sent_again() -> None:
+    model = FakeModel(scripts=((BackendFailed("too long; shorten it"),), SHORT))
+    async with chatting(model) as (app, pilot):
+        await answered(app, pilot, "long")
+        assert "not answered · Ctrl+R tries again" in [
+            block.label for block in app.view.transcript.blocks
+        ]
+        await answered(app, pilot, "short")
+        assert [m.content for m in model.turns[-1].messages] == ["short"]
 
 
 async def test_a_fault_of_the_drafter_is_told_once_after_the_answer() -> None:
@@ -276,8 +359,7 @@ async def test_a_fault_of_the_drafter_is_told_once_after_the_answer() -> None:
     model = FakeModel(scripts=((faulty, faulty, plain("b"), Finished(Stop.END)),))
     async with chatting(model) as (app, pilot):
         for _ in range(2):
-            await ask(app, pilot)
-            await wait_until(lambda: not app.busy)
+            await answered(app, pilot)
         assert shown(app).count("the draft ran out of context") == 1
         assert "aab" in shown(app)
 
@@ -285,9 +367,28 @@ async def test_a_fault_of_the_drafter_is_told_once_after_the_answer() -> None:
 async def test_a_full_context_says_what_to_do() -> None:
     model = FakeModel(scripts=((plain("a"), Finished(Stop.CONTEXT)),))
     async with chatting(model) as (app, pilot):
-        await ask(app, pilot)
-        await wait_until(lambda: not app.busy)
-        assert "Ctrl+N starts a new chat" in shown(app)
+        await answered(app, pilot)
+        assert "the context is full · Ctrl+N starts a new chat" in [
+            block.label for block in app.view.transcript.blocks
+        ]
+        await pilot.press("ctrl+g")
+        assert "context is full" in notice(app)
+
+
+async def test_the_context_meter_warns_when_it_is_nearly_full() -> None:
+    model = FakeModel(
+        scripts=((PromptRead(90, 90, 0, 0.1), *endless()[1:]),),
+        pace_s=0.002,
+        info=replace(FakeInfo(), context=100),
+    )
+    async with chatting(model, WIDE) as (app, pilot):
+        await running(app, pilot)
+        await wait_until(
+            lambda: any(
+                "context" in part.text and part.tone is Tone.WARNING for part in app.status._parts
+            ),
+            "the warning",
+        )
 
 
 async def test_text_held_back_until_the_end_is_shown() -> None:
@@ -306,12 +407,12 @@ async def test_hostile_text_is_neither_markup_nor_escape_sequence() -> None:
     model = FakeModel(scripts=((*answer, Finished(Stop.END)),), info=info)
     app = ChatApp(setup_for(model, notes=(HOSTILE,), title=HOSTILE))
     async with app.run_test(size=(120, 40)) as pilot:
-        await wait_until(lambda: app.ready)
+        await wait_until(lambda: app.backstage.ready)
         app.post_message(events.Paste(HOSTILE))
         await wait_until(lambda: app.prompt.text)
         assert not any(c in app.prompt.text for c in "\x1b\x07\x9b\u202e")
         await pilot.press("enter")
-        await wait_until(lambda: model.asked and not app.busy)
+        await wait_until(lambda: model.asked and not app.backstage.busy)
         picture = app.export_screenshot(simplify=True)
         everything = shown(app) + status(app) + model.asked[0] + picture
         assert not any(c in everything for c in "\x1b\x07\x9b\u202e")
@@ -320,14 +421,16 @@ async def test_hostile_text_is_neither_markup_nor_escape_sequence() -> None:
         for y in range(app.view.size.height):
             for segment in app.view.render_line(y):
                 assert segment.style is None or "@click" not in segment.style.meta
-    app.engine.stop(5.0)
+    app.backstage.close(5.0)
 
 
 async def test_it_works_on_a_small_screen() -> None:
     async with chatting(FakeModel(), size=(60, 16)) as (app, pilot):
-        await ask(app, pilot)
-        await wait_until(lambda: not app.busy)
-        await pilot.press("f1")
-        await pilot.press("escape")
-        assert app.view.size.height >= 8
+        await answered(app, pilot)
+        for key in ("f1", "escape", "f2", "f3", "escape"):
+            await pilot.press(key)
+            await pilot.pause()
+        assert app.view.size.height >= 3
         assert app.status.region.bottom <= 16
+        await pilot.press("f2", "f3")
+        await wait_until(lambda: app.view.size.height >= 8)

@@ -1,0 +1,145 @@
+"""A path through a conversation's tree, as the model reads it and as the screen shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from edgespec.text.sanitize import clean
+from edgespec.tui.blocks import BlockContent
+from edgespec.tui.kept import options_of, runs_of
+from edgespec.tui.transcript import Mark, Voice
+
+if TYPE_CHECKING:
+    from edgespec.history import Conversation, Saved
+    from edgespec.options import AnswerOptions, Turn
+    from edgespec.text.template import Message
+
+ANSWERS, ASKS = "assistant", "user"
+_ENDS = {
+    "stop": "",
+    "length": "ended at the token limit · Ctrl+G continues",
+    "context": "the context is full · Ctrl+N starts a new chat",
+    "cancelled": "stopped · Ctrl+G continues",
+}
+_CUT_OFF = "cut off · Ctrl+G continues"
+_NOT_ANSWERED = "not answered · Ctrl+R tries again"
+
+
+def messages_of(system: str, path: Sequence[Saved]) -> tuple[Message, ...]:
+    """What the model reads. A message that got no answer is left out together with its answer,
+    unless it stands at the end."""
+    from edgespec.text.template import Message
+
+    messages = [Message("system", system)] if system else []
+    for saved, after in zip(path, [*path[1:], None], strict=True):
+        unanswered = after is not None and after.role == ANSWERS and not after.content
+        if saved.content and not (saved.role == ASKS and unanswered):
+            messages.append(Message(saved.role, said_to_model(saved)))
+    return tuple(messages)
+
+
+def said_to_model(saved: Saved) -> str:
+    """The text of a message with its attachments, each in a frame."""
+    if not saved.attachments:
+        return saved.content
+    from edgespec.text.documents import Document, with_documents
+
+    documents = [Document(one.name, one.text) for one in saved.attachments]
+    return with_documents(saved.content, documents)
+
+
+def turn_for(system: str, before: Sequence[Saved], options: AnswerOptions) -> Turn:
+    """What is to be answered where the path ends with a message of the user."""
+    from edgespec.options import Turn
+
+    return Turn(messages_of(system, before), options=options)
+
+
+def turn_of(system: str, before: Sequence[Saved], answer: Saved, now: AnswerOptions) -> Turn:
+    """The turn that a kept answer was an answer to, as it was asked. now: for what is unknown."""
+    options, begun = options_of(answer.stats, now)
+    overrides = dict(options.overrides)
+    if answer.seed is not None:
+        overrides["seed"] = answer.seed
+    turn = turn_for(system, before, replace(options, overrides=overrides, branch=answer.branch))
+    return replace(turn, begun=tuple(answer.ids[:begun]))
+
+
+def block_of(saved: Saved, conversation: Conversation) -> BlockContent:
+    """A kept message as the screen shows it."""
+    if saved.role == ANSWERS:
+        runs, voice = runs_of(saved.content, saved.stats), Voice.ANSWER
+    else:
+        attached = [f"[{clean(one.name, one_line=True)}]" for one in saved.attachments]
+        text = "\n".join([*attached, clean(saved.content)])
+        runs, voice = ((text, Mark.PLAIN),), Voice.USER
+    return BlockContent(saved.id, voice, runs, label_of(saved, conversation.siblings(saved.id)))
+
+
+def label_of(saved: Saved, siblings: Sequence[int]) -> str:
+    """What stands beside a message: its place among its branches, and how it ended."""
+    words = []
+    if len(siblings) > 1 and saved.id in siblings:
+        words.append(f"branch {siblings.index(saved.id) + 1} of {len(siblings)}")
+    if saved.role == ANSWERS:
+        words.append(ending_of(saved))
+    return " · ".join(word for word in words if word)
+
+
+def ending_of(saved: Saved) -> str:
+    """How an answer ended, where it did not end by itself."""
+    if not saved.ids and not saved.content:
+        return _NOT_ANSWERED
+    why = saved.stats.get("finish_reason")
+    if saved.state == "whole":
+        return ""
+    return _ENDS.get(why, _CUT_OFF) if isinstance(why, str) and why != "stop" else _CUT_OFF
+
+
+def can_go_on(saved: Saved | None) -> str:
+    """Why this answer cannot be continued; "" where it can."""
+    if saved is None or saved.role != ANSWERS:
+        return "there is no answer to continue"
+    if saved.state == "whole":
+        return "this answer is whole; Ctrl+R makes another"
+    if not saved.ids:
+        return "" if not saved.content else "the tokens of this answer were not kept"
+    if saved.stats.get("finish_reason") == "context":
+        return "the context is full; Ctrl+N starts a new chat"
+    return ""
+
+
+def neighbour(conversation: Conversation, step: int) -> int | None:
+    """The message to switch to for the branch before (-1) or behind (1) the one that is open.
+
+    Branches are walked like pages: at the last one of a fork, the fork above it goes on.
+    """
+    for saved in reversed(conversation.path):
+        siblings = conversation.siblings(saved.id)
+        at = siblings.index(saved.id) + step
+        if 0 <= at < len(siblings):
+            return siblings[at]
+    return None
+
+
+def numbered(conversation: Conversation, number: int) -> int | None:
+    """Branch `number`, from 1, of the fork that is nearest to the end."""
+    for saved in reversed(conversation.path):
+        siblings = conversation.siblings(saved.id)
+        if len(siblings) > 1:
+            return siblings[number - 1] if 0 < number <= len(siblings) else None
+    return None
+
+
+def last(path: Sequence[Saved], role: str, back: int = 1) -> Saved | None:
+    """The last message of a role, or the one `back` - 1 before it."""
+    of_role = [saved for saved in path if saved.role == role]
+    return of_role[-back] if 0 < back <= len(of_role) else None
+
+
+def before(path: Sequence[Saved], id: int) -> tuple[Saved, ...]:
+    """The messages above one."""
+    at = next((number for number, saved in enumerate(path) if saved.id == id), len(path))
+    return tuple(path[:at])

@@ -1,0 +1,136 @@
+"""Another model in the middle of a chat."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from chatting import ANSWER, answered, chatting, command, notice, running, shown, status
+from fake_model import SHORT, FakeInfo, FakeModel, endless, setup_for
+from textual.widgets import OptionList
+from waiting import wait_until
+
+from edgespec.errors import NotFound, OutOfMemory
+from edgespec.tui import models_screen
+from edgespec.tui.engine import ChatSetup, Load
+from edgespec.tui.models_screen import Choice, ModelsScreen
+
+
+def with_models(
+    let_go: threading.Event | None = None, **models: FakeModel | Exception
+) -> Callable[[ChatSetup], ChatSetup]:
+    """let_go: what loading waits for."""
+
+    def named(name: str) -> Load:
+        if name not in models:
+            raise NotFound(f"No pair '{name}' is here; 'edgespec list' shows those that are.")
+        found = models[name]
+        if isinstance(found, FakeModel):
+            load = setup_for(found, notes=(f"loading {name}",)).load
+            return load if let_go is None else lambda report: let_go.wait(9.0) and load(report)
+
+        def fail(_report: Callable[[str], None]) -> FakeModel:
+            raise found
+
+        return fail  # type: ignore[return-value]
+
+    return lambda setup: replace(setup, named=named)
+
+
+def big(**changes: object) -> FakeModel:
+    info = replace(FakeInfo(), pair="big", target="Big-7B", context=8192)
+    return FakeModel(info=info, **changes)  # type: ignore[arg-type]
+
+
+async def test_another_model_answers_from_now_on_and_reads_what_was_said() -> None:
+    small, other = FakeModel(), big()
+    async with chatting(small, change=with_models(big=other)) as (app, pilot):
+        await answered(app, pilot)
+        await command(app, pilot, "/model big")
+        await wait_until(lambda: app.backstage.ready and "Big-7B" in shown(app))
+        assert small.closed
+        assert "loading big" in shown(app)
+        assert "8192" in status(app)
+        assert "big" in str(app.prompt.border_title)
+        await answered(app, pilot, "on")
+        assert [m.content for m in other.turns[0].messages] == ["hi", ANSWER, "on"]
+        assert app.backstage.shelf.current.path[-1].model == "big"
+
+
+async def test_a_model_that_cannot_be_loaded_leaves_the_one_before() -> None:
+    small = FakeModel()
+    fault = OutOfMemory("'big' needs 9 GB and 4 are free; take a smaller one.")
+    async with chatting(small, change=with_models(big=fault)) as (app, pilot):
+        await command(app, pilot, "/model big")
+        await wait_until(lambda: "the model before it is loaded again" in shown(app))
+        assert "needs 9 GB" in shown(app)
+        await wait_until(lambda: app.backstage.ready)
+        await answered(app, pilot)
+        assert small.asked == ["hi"]
+
+
+async def test_a_name_that_is_none_is_told_at_once_and_changes_nothing() -> None:
+    async with chatting(FakeModel(), change=with_models()) as (app, pilot):
+        await command(app, pilot, "/model nobody")
+        assert "No pair 'nobody' is here" in shown(app)
+        assert app.backstage.ready
+
+
+async def test_while_a_model_loads_nothing_is_asked_and_the_answer_that_ran_is_kept() -> None:
+    other, let_go = big(), threading.Event()
+    model = FakeModel(scripts=(endless(),), pace_s=0.002)
+    async with chatting(model, change=with_models(let_go, big=other)) as (app, pilot):
+        await running(app, pilot)
+        await command(app, pilot, "/model big")
+        await pilot.press("x", "enter")
+        await wait_until(lambda: "still loading" in notice(app))
+        assert app.prompt.text == "x"
+        await wait_until(lambda: "loading big" in status(app))
+        let_go.set()
+        await wait_until(lambda: app.backstage.ready)
+        assert not app.backstage.busy
+        assert "word3" in app.backstage.shelf.current.path[-1].content
+        await pilot.press("f5")
+        assert "another model gave this answer: demo" in notice(app)
+
+
+async def test_control_l_lists_the_models_and_loads_the_chosen_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = (
+        Choice("demo", "small"),
+        Choice("broken", "1 GB", "not a language model by itself"),
+        Choice("big", "4 GB, with a draft model"),
+    )
+    monkeypatch.setattr(models_screen, "choices", lambda: found)
+    other = big(scripts=(SHORT,))
+    async with chatting(FakeModel(), change=with_models(big=other)) as (app, pilot):
+        await pilot.press("ctrl+l")
+        await wait_until(lambda: isinstance(app.screen, ModelsScreen))
+        options = app.screen.query_one(OptionList)
+        await wait_until(lambda: options.option_count == 3)
+        assert options.highlighted == 0
+        assert "answers now" in str(options.get_option_at_index(0).prompt)
+        assert "not a language model" in str(options.get_option_at_index(1).prompt)
+        await pilot.press("down", "enter")
+        await wait_until(lambda: app.backstage.talking.answerer.name == "big")
+
+
+async def test_names_of_models_complete_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models_screen, "choices", lambda: (Choice("big", "4 GB"),))
+    async with chatting(FakeModel(), change=with_models(big=big())) as (app, pilot):
+        await wait_until(lambda: app._models == ("big",))
+        await pilot.press(*"/model b")
+        await wait_until(lambda: app.composer.completing)
+        await pilot.press("tab")
+        assert app.prompt.text == "/model big"
+
+
+def test_the_demo_is_listed_where_its_package_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgespec.models.found.found_models", lambda: ())
+    monkeypatch.setattr(models_screen, "find_spec", lambda _name: object())
+    assert [choice.name for choice in models_screen.choices()] == ["demo"]
+    monkeypatch.setattr(models_screen, "find_spec", lambda _name: None)
+    assert models_screen.choices() == ()
