@@ -49,8 +49,9 @@ class Block:
 
     def _take(self, runs: Sequence[tuple[str, Mark]]) -> None:
         self._unread = runs
-        self._characters = sum(len(text) for text, _ in runs)
-        self._line_ends = sum(text.count("\n") for text, _ in runs)
+        text = "".join([text for text, _ in runs])
+        self._characters = len(text)
+        self._line_ends = text.count("\n")
         self._sanitizer = Sanitizer()
         self._reasoning = Reasoning(told=self._thinking)
         self._tokens: list[tuple[str, Mark]] = []

@@ -18,6 +18,7 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token as MarkdownToken
 from pygments.token import Token
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.segment import Segment
@@ -76,14 +77,32 @@ class _TooMuch(Exception):
     """A bound was passed."""
 
 
+class _Deadline:
+    """Raises once a text has taken too long."""
+
+    def __init__(self, clock: Callable[[], float], longest_s: float) -> None:
+        self._clock = clock
+        self._longest_s = longest_s
+        self._until_s = 0.0
+
+    def begin(self) -> None:
+        self._until_s = self._clock() + self._longest_s
+
+    def check(self) -> None:
+        if self._clock() > self._until_s:
+            raise _TooMuch
+
+
 class MarkdownSetter:
     """Sets Markdown in the looks of one theme."""
 
     def __init__(self, looks: Looks, bounds: Bounds | None = None) -> None:
         self.looks = looks
         self._bounds = bounds or Bounds()
+        self._deadline = _Deadline(self._bounds.clock, self._bounds.longest_s)
+        self._parser = _parser(self._deadline.check)
+        self._markdown = _Markdown(_CodeTheme(looks))
         self._theme = Theme(_styles(looks))
-        self._code_theme = _CodeTheme(looks)
 
     def rows(self, text: str, width: int) -> list[Row] | None:
         """None where a bound was passed, or where nothing would be seen of the text."""
@@ -96,14 +115,9 @@ class MarkdownSetter:
         return rows if rows or not text.strip() else None
 
     def _set(self, text: str, width: int) -> list[Row]:
-        until_s = self._bounds.clock() + self._bounds.longest_s
-
-        def check() -> None:
-            if self._bounds.clock() > until_s:
-                raise _TooMuch
-
-        parsed = _parser(check).parse(text)
-        if sum(token.type in {"th_open", "td_open"} for token in parsed) > self._bounds.cells:
+        self._deadline.begin()
+        self._markdown.take(self._parser.parse(text))
+        if self._markdown.table_cells > self._bounds.cells:
             raise _TooMuch
         console = Console(
             file=io.StringIO(),
@@ -113,8 +127,8 @@ class MarkdownSetter:
             theme=self._theme,
             _environ={},
         )
-        markdown = _Markdown(parsed, self._code_theme)
-        segments = _checked(console.render(markdown, console.options), check)
+        rendered = console.render(self._markdown, console.options)
+        segments = _checked(rendered, self._deadline.check)
         lines = Segment.split_and_crop_lines(segments, width, include_new_lines=False, pad=False)
         return _without_margins([_row(line) for line in lines])
 
@@ -223,9 +237,11 @@ class _Code(CodeBlock):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = self.text.plain.rstrip()
-        short = len(code) <= _MOST_CODE and all(len(x) <= _LONGEST_LINE for x in code.split("\n"))
+        longest = max(map(cell_len, code.expandtabs(4).split("\n")))
+        short = len(code) <= _MOST_CODE and longest <= _LONGEST_LINE
         lexer = self.lexer_name if short and self.lexer_name in _LANGUAGES else "text"
-        yield Syntax(code, lexer, theme=self._colours, word_wrap=True)
+        wide = longest > options.max_width  # wrapping costs a pass for every line
+        yield Syntax(code, lexer, theme=self._colours, word_wrap=wide)
 
 
 class _Heading(Heading):
@@ -244,13 +260,20 @@ class _Markdown(Markdown):
         "code_block": _Code,
     }
 
-    def __init__(self, parsed: list[MarkdownToken], colours: SyntaxTheme) -> None:
+    def __init__(self, colours: SyntaxTheme) -> None:
         super().__init__("", hyperlinks=False)
-        self.parsed = parsed
         self.colours = colours
+
+    def take(self, parsed: list[MarkdownToken]) -> None:
+        """Show these tokens from now on."""
+        self.parsed = parsed
         for token in parsed:
             for child in token.children or ():
                 _show_as_written(child)
+
+    @property
+    def table_cells(self) -> int:
+        return sum(token.type in {"th_open", "td_open"} for token in self.parsed)
 
 
 def _show_as_written(token: MarkdownToken) -> None:

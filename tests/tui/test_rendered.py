@@ -78,6 +78,14 @@ def test_code_is_kept_as_it_is_and_its_parts_differ() -> None:
     assert style_of(fence, "x", looks).bgcolor == Style(bgcolor="#040506").bgcolor
 
 
+def test_code_that_is_too_wide_is_broken_and_loses_nothing() -> None:
+    code = "x = [" + ", ".join(str(number) for number in range(40)) + "]"
+    rows = texts(f"```python\n{code}\n\n\ny\n```", 30)
+    assert "".join(rows).replace(" ", "") == code.replace(" ", "") + "y"
+    assert rows[-3:] == ["", "", "y"]
+    assert texts("```python\n\tx = 1\n\n\ny\n```", 30) == ["    x = 1", "", "", "y"]
+
+
 def test_code_of_a_language_nobody_knows_is_shown_plainly() -> None:
     assert texts("```nonsense\nif x:\n```") == ["if x:"]
 
