@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from edgespec.errors import EdgespecError, NotFound
 from edgespec.history import database, export
@@ -21,7 +21,9 @@ from edgespec.history.store import Sheet, Store, Unkept
 from edgespec.history.tree import Tree
 from edgespec.models.shown import shown
 from edgespec.text.documents import Document, with_documents
-from edgespec.text.template import Message
+
+if TYPE_CHECKING:
+    from edgespec.text.template import Message
 
 _ALL: Final = -1
 
@@ -145,6 +147,8 @@ class History:
 
     def conversations(self) -> Iterator[list[Message]]:
         """What was said last, as the model heard it; the conversation of now first."""
+        from edgespec.text.template import Message  # jinja: a chat opens without it
+
         for summary in self.recent(_ALL):
             conversation = self.load(summary.id)
             system = conversation.system

@@ -120,12 +120,14 @@ class Conversation:
         first = next(iter(self._tree), None)
         self._sheet.named = bool(given)
         self._sheet.title = given or (_first_line(first.content) if first else "")
-        self._keep_sheet()
+        if self.id:
+            self._try(lambda: self._store.set_title(self._sheet))
 
     def set_system(self, text: str) -> None:
         """The system prompt from now on."""
         self._sheet.system = text
-        self._keep_sheet()
+        if self.id:
+            self._try(lambda: self._store.set_system(self._sheet))
 
     def _said(self, parent: int | None, content: str, attachments: Sequence[Attachment]) -> Saved:
         if not self._sheet.named and not self._sheet.title:
@@ -148,10 +150,6 @@ class Conversation:
     def _keep_answer(self, message: Saved) -> None:
         if self._kept:
             self._store.update(self.id, message)
-
-    def _keep_sheet(self) -> None:
-        if self.id:
-            self._try(lambda: self._store.set_sheet(self._sheet))
 
     def _try(self, change: Callable[[], T]) -> T | None:
         """What a change of the store gave; None where it is not kept."""

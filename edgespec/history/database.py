@@ -17,6 +17,7 @@ _DAMAGE: Final = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
 _SETTINGS: Final = (
     "PRAGMA busy_timeout = 5000",
     "PRAGMA foreign_keys = ON",
+    "PRAGMA temp_store = MEMORY",  # nothing of a history in memory is to reach the disk
     "PRAGMA secure_delete = ON",  # what was deleted is not to be read in the file
 )
 _TABLES: Final = {"conversations", "messages"}

@@ -106,12 +106,19 @@ class Store:
         with self._change() as run:
             _set_head(run, number, id)
 
-    def set_sheet(self, sheet: Sheet) -> None:
-        """Title and system prompt as they are now."""
+    def set_title(self, sheet: Sheet) -> None:
         with self._change() as run:
             done = run(
-                "UPDATE conversations SET title = ?, named = ?, system = ? WHERE id = ?",
-                (*_titles(sheet), _storable(sheet.system), sheet.id),
+                "UPDATE conversations SET title = ?, named = ? WHERE id = ?",
+                (*_titles(sheet), sheet.id),
+            )
+            _check_there(done)
+
+    def set_system(self, sheet: Sheet) -> None:
+        with self._change() as run:
+            done = run(
+                "UPDATE conversations SET system = ? WHERE id = ?",
+                (_storable(sheet.system), sheet.id),
             )
             _check_there(done)
 
@@ -209,7 +216,7 @@ class Store:
             connection.execute("BEGIN IMMEDIATE")
             yield connection.execute
             connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OverflowError) as error:  # the latter for a number of over 64 bits
             self._roll_back()
             self._mended(error)  # for the next change
             raise _unkept(error, self._name) from error
@@ -232,7 +239,7 @@ class Store:
         return True
 
 
-def _unkept(error: sqlite3.Error, name: str) -> Unkept:
+def _unkept(error: Exception, name: str) -> Unkept:
     code = getattr(error, "sqlite_errorcode", 0)
     if code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
         return _gone()

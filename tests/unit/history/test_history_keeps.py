@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -256,3 +258,23 @@ def test_what_was_said_can_be_replayed_as_the_model_heard_it(history: History) -
         ],
         [Message("user", "old")],
     ]
+
+
+def test_a_number_that_no_table_holds_stops_nothing(history: History) -> None:
+    conversation = history.new()
+    conversation.say("question")
+    begun = conversation.begin_answer("m", 2**64)
+    conversation.finish(begun.id, "answer", (), State.WHOLE, {})
+    assert texts(conversation) == ["question", "answer"]
+    assert "goes on in memory only" in history.notes[0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows allows no such names")
+def test_a_folder_of_any_name_can_hold_a_history(tmp_path: Path) -> None:
+    path = tmp_path / "a?mode=ro#b%20c ☃" / "é.sqlite3"
+    for text in ("one", "two"):
+        with closing(History.open(path)) as history:
+            assert history.notes == ()
+            history.new().say(text)
+    assert path.is_file()
+    assert sorted(file.name for file in tmp_path.iterdir()) == [path.parent.name]

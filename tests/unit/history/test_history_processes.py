@@ -151,3 +151,14 @@ def test_a_write_that_another_program_holds_up_is_made_up_for_by_the_next(
     assert open_history().load(1).path[1].content == ""
     conversation.write(begun.id, "one two", (1, 2))
     assert open_history().load(1).path[1].content == "one two"
+
+
+def test_a_title_given_elsewhere_outlives_a_change_of_the_system_prompt_here(
+    open_history: Open,
+) -> None:
+    conversation = open_history().new()
+    conversation.say("question")
+    open_history().load(1).rename("given elsewhere")
+    conversation.set_system("Be brief.")
+    kept = open_history().load(1)
+    assert (kept.title, kept.system) == ("given elsewhere", "Be brief.")
