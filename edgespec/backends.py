@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -29,7 +29,8 @@ class DeviceMemory:
 class BackendProbe:
     """What an installed backend says about itself.
 
-    gpu: whether it can use one at all. gpu_memory: of the GPUs that hold its models.
+    gpu: whether it can use one at all. gpu_memory: of the GPUs that hold its models. formats: of
+    models that it takes, its own first. makeshift: too slow here to be chosen unasked.
     """
 
     name: str
@@ -37,17 +38,21 @@ class BackendProbe:
     devices: tuple[str, ...]
     gpu: bool
     gpu_memory: tuple[DeviceMemory, ...] = ()
+    formats: tuple[str, ...] = ("gguf",)
+    makeshift: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where weights go.
+    """Where weights go, and how.
 
-    gpu_layers: None = all, where a device exists. cpu_moe: experts stay on the CPU.
+    gpu_layers: None = all, where a device exists. cpu_moe: experts stay on the CPU. guesses_only:
+    a drafter's weights, whose numbers may be rounded to what the device is fastest at.
     """
 
     gpu_layers: int | None = None
     cpu_moe: bool = False
+    guesses_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +129,25 @@ class Backend(Protocol):
         ...
 
     @classmethod
+    def prepare(cls, path: Path, report: Callable[[str], None]) -> Path:
+        """What load() takes: the model itself, or a copy that is made once and kept in the cache.
+
+        Raises: ModelFileError for what this backend cannot run; EdgespecError where the disk
+        refuses.
+        """
+        ...
+
+    @classmethod
     def load(cls, path: Path, placement: Placement) -> LoadedModel:
         """Load weights; raises ModelFileError, OutOfMemory or BackendFailed."""
         ...
 
-    @classmethod
-    def requantize(cls, source: Path, target: Path, number_format: str) -> None:
+
+@runtime_checkable
+class Requantizes(Protocol):
+    """A backend that can write weights in another number format."""
+
+    def requantize(self, source: Path, target: Path, number_format: str) -> None:
         """Write the same weights in another number format; raises BackendFailed."""
         ...
 
@@ -139,23 +157,37 @@ def installed() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
-def find(name: str) -> type[Backend]:
-    """The adapter called `name`; "auto" takes the first that loads, in the order of preference."""
+def find(name: str, formats: Iterable[str] = ("gguf",)) -> type[Backend]:
+    """The adapter called `name`.
+
+    "auto" takes the first that loads and runs models of all these formats, in the order of
+    preference; one that is a makeshift here only where there is no other.
+    Raises: NotFound, BackendMissing.
+    """
     known = installed()
     if name != "auto":
         if name not in known:
             raise NotFound(f"No backend '{name}'; installed are: {', '.join(sorted(known))}.")
         return _load(known[name])
     missing: list[str] = []
+    makeshift: type[Backend] | None = None
     for entry in (known[n] for n in ("mlx", "llamacpp") if n in known):
         try:
             backend = _load(entry)
-            backend.probe()
+            probe = backend.probe()
         except BackendMissing as error:
             missing.append(str(error))
+            continue
+        if not set(formats) <= set(probe.formats):
+            missing.append(f"{probe.name} runs {' and '.join(probe.formats).upper()} only.")
+        elif probe.makeshift:
+            makeshift = backend
         else:
             return backend
-    raise BackendMissing("No backend works here. " + " ".join(missing))
+    if makeshift is not None:
+        return makeshift
+    what = "No backend works here." if formats == ("gguf",) else "No backend here runs this model."
+    raise BackendMissing(" ".join([what, *missing]))
 
 
 def _load(entry: EntryPoint) -> type[Backend]:

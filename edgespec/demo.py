@@ -8,7 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from edgespec import backends
-from edgespec.backends import Backend, Placement
+from edgespec.backends import Backend, Placement, Requantizes
 from edgespec.errors import BackendFailed, EdgespecError
 from edgespec.loading import Report, measured_session
 from edgespec.models.gguf import read_header
@@ -32,6 +32,9 @@ def best_format(pair: Pair, options: LoadOptions, report: Report) -> Pair:
     if pair.name != DEMO:
         return pair
     backend = backends.find(options.backend)
+    writer: object = backend
+    if not isinstance(writer, Requantizes):
+        return pair
     plain_name = pair.target.stem.rpartition(".")[0] or pair.target.stem
     folder = cache_dir() / "formats" / fingerprint(pair.target)
     copy = folder / f"{plain_name}-{_FORMAT}.gguf"
@@ -39,7 +42,7 @@ def best_format(pair: Pair, options: LoadOptions, report: Report) -> Pair:
         folder.mkdir(parents=True, exist_ok=True)
         # two first runs at once would write one file twice
         with FileLock(folder / "lock", timeout=_PATIENCE_S):
-            return _decided(_Choice(backend, pair, copy), options, report)
+            return _decided(_Choice(backend, writer, pair, copy), options, report)
     except (OSError, Timeout, BackendFailed) as error:
         report(f"no {_FORMAT} copy in {folder} ({error}); answering with the weights as shipped")
         return pair
@@ -50,6 +53,7 @@ class _Choice:
     """The pair as shipped, and where its copy in another format lives."""
 
     backend: type[Backend]
+    writer: Requantizes
     pair: Pair
     copy: Path
 
@@ -79,7 +83,7 @@ def _decided(choice: _Choice, options: LoadOptions, report: Report) -> Pair:
         return pair
     if not choice.copy_is_sound():
         report(f"writing a {_FORMAT} copy of {pair.target.name} to the cache; once, 270 MB")
-        _write_copy(choice.backend, pair.target, copy)
+        _write_copy(choice.writer, pair.target, copy)
     if before != _FORMAT:
         better = _compare(choice.backend, (pair.target, copy), options, report)
         write_atomically(choice.decision, (_FORMAT if better else _SHIPPED).encode())
@@ -89,11 +93,11 @@ def _decided(choice: _Choice, options: LoadOptions, report: Report) -> Pair:
     return replace(pair, target=copy)
 
 
-def _write_copy(backend: type[Backend], source: Path, target: Path) -> None:
+def _write_copy(writer: Requantizes, source: Path, target: Path) -> None:
     """A reader sees no copy or a whole one."""
     unfinished = target.with_suffix(".part")
     try:
-        backend.requantize(source, unfinished, _FORMAT)
+        writer.requantize(source, unfinished, _FORMAT)
         unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -16,10 +16,9 @@ from edgespec.errors import BadInput, EdgespecError
 from edgespec.models import fit, memory
 from edgespec.models.available import Available, GpuMemory, available_memory, busy
 from edgespec.models.compat import check_vocabularies
-from edgespec.models.header import GgufHeader
 from edgespec.models.identity import fingerprint
+from edgespec.models.model_header import ModelHeader, header_of
 from edgespec.models.pairs import Pair
-from edgespec.models.split import read_model
 from edgespec.models.store import cache_dir, write_atomically
 from edgespec.options import LoadOptions, Speculation
 from edgespec.planning.cost import CostCurve
@@ -69,7 +68,7 @@ class Loaded:
     """
 
     pair: Pair
-    header: GgufHeader
+    header: ModelHeader
     backend: str
     models: tuple[LoadedModel, ...]
     target: Measured
@@ -153,19 +152,21 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
     Raises: NotFound, ModelFileError, IncompatiblePair, OutOfMemory, BackendMissing.
     """
     wanted = _check(pair, options)
-    backend = backends.find(options.backend)
+    backend = backends.find(options.backend, wanted.formats)
     checked, options = _fitted(wanted, options, room(backend.probe().gpu_memory), report)
     pair = checked.pair
     opened: list[LoadedModel] = []
     try:
+        file = backend.prepare(pair.target, report)
         report(f"loading {pair.target.name}")
-        model = backend.load(pair.target, Placement(options.gpu_layers, options.cpu_moe))
+        model = backend.load(file, Placement(options.gpu_layers, options.cpu_moe))
         opened.append(model)
         target = measured_session(model, pair.target, options, report)
         drafter = None
         if pair.draft is not None:
+            file = backend.prepare(pair.draft, report)
             report(f"loading {pair.draft.name}")
-            model = backend.load(pair.draft, Placement(options.draft_gpu_layers))
+            model = backend.load(file, Placement(options.draft_gpu_layers, guesses_only=True))
             opened.append(model)
             drafter = _drafter(model, checked, options)
     except BaseException:
@@ -193,11 +194,13 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
 class _Checked:
     """What the files' headers promise.
 
-    shared: ids that target and draft have in common. memory: the plan against what is free.
+    formats: of target and draft. shared: ids that they have in common. memory: the plan against
+    what is free.
     """
 
     pair: Pair
-    header: GgufHeader
+    header: ModelHeader
+    formats: tuple[str, ...]
     plan: memory.MemoryPlan
     shared: int
     notes: tuple[str, ...]
@@ -211,14 +214,14 @@ def room(gpus: Iterable[DeviceMemory]) -> Available:
     )
 
 
-def usual_context(header: GgufHeader) -> int:
+def usual_context(header: ModelHeader) -> int:
     """Tokens where no context was asked for."""
     return min(header.context_length or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
 
 
 def _check(pair: Pair, options: LoadOptions) -> _Checked:
-    header = read_model(pair.target)
-    draft = read_model(pair.draft) if pair.draft else None
+    header = header_of(pair.target)
+    draft = header_of(pair.draft) if pair.draft else None
     context = options.context or usual_context(header)
     shared = check_vocabularies(header, draft).shared if draft is not None else 0
     plan = replace(
@@ -229,7 +232,8 @@ def _check(pair: Pair, options: LoadOptions) -> _Checked:
         flash_attention=options.flash_attention,
     )
     memory.check_kv_type(plan)
-    return _Checked(pair, header, plan, shared, pair.notes)
+    formats = tuple({model.format: None for model in (header, draft) if model is not None})
+    return _Checked(pair, header, formats, plan, shared, pair.notes)
 
 
 def _fitted(

@@ -21,7 +21,7 @@ from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
 from edgespec.decoding.session import Session
 from edgespec.models.compat import check_vocabularies
-from edgespec.models.split import read_model
+from edgespec.models.model_header import header_of
 from edgespec.options import AnswerOptions, LoadOptions
 from edgespec.proposers.nothing import Nothing
 from edgespec.text.detokenize import Detokenizer
@@ -114,7 +114,7 @@ class Drafter:
         pair, drafter = model.loaded.pair, model.loaded.drafter
         assert pair.draft is not None
         assert drafter is not None
-        header = read_model(pair.draft)
+        header = header_of(pair.draft)
         context = min(model.info.context, header.context_length or model.info.context)
         settings = SessionOptions(
             context, options.threads, flash_attention=options.flash_attention, lazy=True

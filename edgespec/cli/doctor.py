@@ -25,7 +25,7 @@ from edgespec.errors import BackendMissing, EdgespecError
 if TYPE_CHECKING:
     from edgespec.backends import DeviceMemory
 
-_PACKAGES = ("numpy", "llama-cpp-python", "mlx-lm", "textual", "huggingface-hub")
+_PACKAGES = ("numpy", "llama-cpp-python", "mlx", "mlx-lm", "textual", "huggingface-hub")
 _LLAMA_CPP = "llamacpp"
 _MLX = "mlx"
 

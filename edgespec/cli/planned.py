@@ -34,12 +34,12 @@ def planned(pair: str, context: int | None, gpus: Iterable[DeviceMemory]) -> Pla
     """
     from edgespec.loading import room, usual_context
     from edgespec.models import fit, memory
+    from edgespec.models.model_header import header_of
     from edgespec.models.pairs import resolve
-    from edgespec.models.split import read_model
 
     chosen = resolve(pair, None, None)
-    target = read_model(chosen.target)
-    draft = read_model(chosen.draft) if chosen.draft else None
+    target = header_of(chosen.target)
+    draft = header_of(chosen.draft) if chosen.draft else None
     needed = memory.plan(target, draft, context or usual_context(target))
     free = room(gpus)
     lines = tuple(map(one_line, memory.describe(needed, free)))

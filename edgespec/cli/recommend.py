@@ -61,6 +61,7 @@ def room_here() -> Room:
     from edgespec.models.available import available_memory
 
     formats: list[Format] = []
+    makeshift: list[Format] = []
     gpu_bytes, shared = 0, False
     entries = installed()
     for name in (name for name in _FORMATS if name in entries):
@@ -68,13 +69,13 @@ def room_here() -> Room:
             probe = entries[name].load().probe()
         except (ImportError, OSError, RuntimeError, AttributeError, BackendMissing, EdgespecError):
             continue  # the doctor tells what is wrong with it
-        formats.append(_FORMATS[name])
+        (makeshift if probe.makeshift else formats).append(_FORMATS[name])
         gpu_bytes = max(gpu_bytes, sum(memory.free_bytes for memory in probe.gpu_memory))
         shared = shared or any(memory.unified for memory in probe.gpu_memory)
     main = available_memory()
     if not gpu_bytes:
-        return Room(main, "mlx" in formats, tuple(formats))
-    return Room(min(main, gpu_bytes) if shared else gpu_bytes, True, tuple(formats))
+        return Room(main, "mlx" in formats, (*formats, *makeshift))
+    return Room(min(main, gpu_bytes) if shared else gpu_bytes, True, (*formats, *makeshift))
 
 
 def recommend(entries: Iterable[Entry], room: Room) -> Recommendation | None:

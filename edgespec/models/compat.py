@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 
 from edgespec.errors import IncompatiblePair
-from edgespec.models.header import GgufHeader
+from edgespec.models.model_header import ModelHeader
 from edgespec.models.shown import shown
+from edgespec.models.vocabulary import TokenType
 
 _PADDING = re.compile(
     rb"\[PAD\d*\]|<\|?(extra|unused|reserved|padding|pad)[\w| -]*>|\[unused\d+\]",
@@ -17,14 +17,6 @@ _PADDING = re.compile(
 )
 _SPECIAL = ("bos", "eos", "eot")
 _STILL_WORKS = "'--proposer ngram' needs no draft model, or name another with --draft"
-
-
-class TokenType(IntEnum):
-    """The token types that matter here. Source: llama.h, enum llama_token_type."""
-
-    CONTROL = 3
-    USER_DEFINED = 4
-    UNUSED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +31,7 @@ class Compatibility:
     note: str = ""
 
 
-def check_vocabularies(target: GgufHeader, draft: GgufHeader) -> Compatibility:
+def check_vocabularies(target: ModelHeader, draft: ModelHeader) -> Compatibility:
     """Compare the text of every id; ids that are padding in one of the two may differ.
 
     Raises: IncompatiblePair naming the first id that differs.
@@ -56,14 +48,15 @@ def check_vocabularies(target: GgufHeader, draft: GgufHeader) -> Compatibility:
     notes = [_size_note(target, draft)]
     if padded:
         notes.append(f"ids that are padding in one and tokens in the other: {padded}")
-    if target.pretokenizer != draft.pretokenizer:
+    # only files of the same format name the ways in which they split text alike
+    if target.format == draft.format and target.pretokenizer != draft.pretokenizer:
         pair = f"{shown(target.pretokenizer, 40)}, {shown(draft.pretokenizer, 40)}"
         notes.append(f"they split text differently before tokenizing ({pair})")
     notes += [_special_note(target, draft, name) for name in _SPECIAL]
     return Compatibility(shared, "; ".join(note for note in notes if note))
 
 
-def _on_trust(target: GgufHeader, draft: GgufHeader) -> Compatibility:
+def _on_trust(target: ModelHeader, draft: ModelHeader) -> Compatibility:
     """A file without a vocabulary leaves only the number of ids to compare."""
     sizes = target.vocabulary_size, draft.vocabulary_size
     if min(sizes) == 0 or sizes[1] > sizes[0]:
@@ -71,7 +64,7 @@ def _on_trust(target: GgufHeader, draft: GgufHeader) -> Compatibility:
     return Compatibility(min(sizes), "one of them carries no vocabulary, so ids are taken on trust")
 
 
-def _check_shared_ids(target: GgufHeader, draft: GgufHeader) -> int:
+def _check_shared_ids(target: ModelHeader, draft: ModelHeader) -> int:
     """How many ids differ because one side has padding there."""
     pairs = enumerate(zip(target.tokens, draft.tokens, strict=False))
     differing = [(i, t, d) for i, (t, d) in pairs if t != d]
@@ -85,7 +78,7 @@ def _check_shared_ids(target: GgufHeader, draft: GgufHeader) -> int:
     return len(differing)
 
 
-def _check_extra_ids(target: GgufHeader, draft: GgufHeader, longer: GgufHeader) -> None:
+def _check_extra_ids(target: ModelHeader, draft: ModelHeader, longer: ModelHeader) -> None:
     """Ids that only one model has must be padding."""
     shared = min(len(target.tokens), len(draft.tokens))
     is_padding = _padding_check(longer)
@@ -98,7 +91,7 @@ def _check_extra_ids(target: GgufHeader, draft: GgufHeader, longer: GgufHeader) 
         raise _incompatible(target, draft, f"{sizes}, and {first}")
 
 
-def _padding_check(header: GgufHeader) -> Callable[[int, bytes], bool]:
+def _padding_check(header: ModelHeader) -> Callable[[int, bytes], bool]:
     """Tells whether an id of this vocabulary stands for nothing."""
     types = header.token_types
     named = (TokenType.CONTROL, TokenType.USER_DEFINED)
@@ -112,7 +105,7 @@ def _padding_check(header: GgufHeader) -> Callable[[int, bytes], bool]:
     return is_padding
 
 
-def _size_note(target: GgufHeader, draft: GgufHeader) -> str:
+def _size_note(target: ModelHeader, draft: ModelHeader) -> str:
     difference = len(target.tokens) - len(draft.tokens)
     if not difference:
         return ""
@@ -120,13 +113,13 @@ def _size_note(target: GgufHeader, draft: GgufHeader) -> str:
     return f"the {side} has {abs(difference)} more ids, all padding"
 
 
-def _special_note(target: GgufHeader, draft: GgufHeader, name: str) -> str:
+def _special_note(target: ModelHeader, draft: ModelHeader, name: str) -> str:
     t, d = target.special_token(name), draft.special_token(name)
     if t == d:
         return ""
     return f"their {name} tokens differ ({t} and {d}); the target's count"
 
 
-def _incompatible(target: GgufHeader, draft: GgufHeader, why: str) -> IncompatiblePair:
+def _incompatible(target: ModelHeader, draft: ModelHeader, why: str) -> IncompatiblePair:
     names = f"{shown(draft.path.name)} cannot draft for {shown(target.path.name)}"
     return IncompatiblePair(f"{names}: {why}; {_STILL_WORKS}.")

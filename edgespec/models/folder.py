@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ from typing import Any, Final
 from edgespec.errors import NotFound
 from edgespec.models.needs import LayerNeeds, ModelNeeds
 from edgespec.models.shown import shown
+from edgespec.models.vocabulary import read_json
 from edgespec.models.wire import damaged
 
 _LAYER: Final = re.compile(r"(?:^|\.)layers\.(\d+)\.")
@@ -27,6 +29,29 @@ _MOST_HEADER_BYTES: Final = 100_000_000  # the format's own limit
 _MOST_CONFIG_BYTES: Final = 1 << 22
 _MOST: Final = 1 << 31
 _MOST_LAYERS: Final = 1 << 12
+_INDEX: Final = "model.safetensors.index.json"
+_BITS: Final = {
+    "BOOL": 8,
+    "F4": 4,
+    "F6_E2M3": 6,
+    "F6_E3M2": 6,
+    "U8": 8,
+    "I8": 8,
+    "F8_E4M3": 8,
+    "F8_E5M2": 8,
+    "F8_E8M0": 8,
+    "U16": 16,
+    "I16": 16,
+    "F16": 16,
+    "BF16": 16,
+    "U32": 32,
+    "I32": 32,
+    "F32": 32,
+    "U64": 64,
+    "I64": 64,
+    "F64": 64,
+    "C64": 64,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +70,7 @@ def needs_of_folder(folder: Path) -> ModelNeeds:
     Raises: NotFound where a file is missing; ModelFileError where one holds nonsense.
     """
     config = _Config(_config(folder), folder / "config.json")
-    stored = [tensor for file in _files(folder) for tensor in _tensors(file)]
+    stored = [tensor for file in weight_files(folder) for tensor in _tensors(file)]
     layers, experts = Counter[int](), Counter[int]()
     output = 0
     for tensor in stored:
@@ -71,6 +96,7 @@ def needs_of_folder(folder: Path) -> ModelNeeds:
         queries=config.heads * config.head,
         heads=config.heads,
         inner=3 * config.number("intermediate_size"),
+        masks=2 if config.number("sliding_window") else 1,
         block=(config.head, config.head),
         trained_context=config.number("max_position_embeddings"),
     )
@@ -133,25 +159,46 @@ def _parameters(tensor: _Stored, config: _Config) -> int:
     return tensor.elements * 32 // config.bits if tensor.packed else tensor.elements
 
 
-def _files(folder: Path) -> list[Path]:
-    files = sorted(folder.glob("*.safetensors"))
+def weight_files(folder: Path) -> list[Path]:
+    """The files with a model's weights: those that its index names, else all there are.
+
+    Raises: NotFound naming the missing ones; ModelFileError for an index that leaves the folder.
+    """
+    files = sorted(folder.glob("model*.safetensors")) or sorted(folder.glob("*.safetensors"))
     if not files:
         raise NotFound(f"{shown(folder)} holds no safetensors file; check the folder's name.")
-    return files
+    if not os.path.isfile(folder / _INDEX):
+        return files
+    named = _indexed(folder / _INDEX)
+    missing = [name for name in named if not os.path.isfile(folder / name)]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise NotFound(
+            f"{shown(folder)} lacks {shown(missing[0], 80)}{more}, which its index names;"
+            " download the missing files."
+        )
+    return [folder / name for name in named]
+
+
+def _indexed(path: Path) -> list[str]:
+    """The names of the files in an index, each a plain name."""
+    entries = read_json(path, _MOST_HEADER_BYTES).get("weight_map")
+    if not isinstance(entries, dict) or not entries:
+        raise damaged(path, "it maps no weights to files")
+    names = sorted({str(name) for name in entries.values()})
+    for name in names:
+        plain = name == os.path.basename(name) and "\\" not in name and "\0" not in name
+        if not plain or not name.endswith(".safetensors"):
+            raise damaged(path, f"it names {shown(name, 80)}, which is no safetensors file there")
+    return names
 
 
 def _config(folder: Path) -> Mapping[str, Any]:
     path = folder / "config.json"
     try:
-        with path.open("rb") as file:
-            values = json.loads(file.read(_MOST_CONFIG_BYTES))
+        return read_json(path, _MOST_CONFIG_BYTES)
     except FileNotFoundError as error:
         raise NotFound(f"{shown(path)} is missing; download the model again.") from error
-    except (ValueError, RecursionError) as error:
-        raise damaged(path, "it is no JSON") from error
-    if not isinstance(values, dict):
-        raise damaged(path, "it is no JSON object")
-    return values
 
 
 def _tensors(path: Path) -> Iterator[_Stored]:
@@ -180,5 +227,7 @@ def _stored(path: Path, name: str, entry: Any, room: int) -> _Stored:
             "shape": [*shape],
             "data_offsets": [int() as start, int() as end],
         } if 0 <= start <= end <= room and all(type(n) is int and n >= 0 for n in shape):
-            return _Stored(name, end - start, math.prod(shape), kind == "U32")
+            # a loader copies as many bytes as the shape promises
+            if kind in _BITS and math.prod(shape) * _BITS[kind] == 8 * (end - start):
+                return _Stored(name, end - start, math.prod(shape), kind == "U32")
     raise damaged(path, f"the entry of {shown(name, 80)} makes no sense")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ from edgespec.decoding.sampling import Sampling
 from edgespec.errors import BadInput
 from edgespec.models.ggml import FILE_TYPES, TENSOR_TYPES
 from edgespec.models.wire import Strings, damaged
+
+if TYPE_CHECKING:
+    from edgespec.models.catalogue import Format
+    from edgespec.models.needs import ModelNeeds
 
 Value = bool | int | float | str | Strings | NDArray[Any]
 
@@ -71,6 +75,14 @@ class GgufHeader:
     def hyper(self, key: str) -> Value | None:
         """The metadata entry `key` of this model's architecture."""
         return self.metadata.get(f"{self.architecture}.{key}")
+
+    @property
+    def format(self) -> Format:
+        return "gguf"
+
+    @property
+    def has_weights(self) -> bool:
+        return bool(self.tensors)
 
     @property
     def architecture(self) -> str:
@@ -217,6 +229,12 @@ class GgufHeader:
         value = self.metadata.get(f"tokenizer.ggml.{name}_token_id")
         inside = type(value) is int and 0 <= value < self.vocabulary_size
         return value if inside else None  # type: ignore[return-value]
+
+    def needs(self) -> ModelNeeds:
+        """Sizes for a memory plan. Raises: ModelFileError where the header holds nonsense."""
+        from edgespec.models.needs import needs_of
+
+        return needs_of(self)
 
     def _text(self, key: str) -> str:
         value = self.metadata.get(key, "")

@@ -1,21 +1,33 @@
-"""A short name for what is in a model file, for caches of measurements."""
+"""A short name for what is in a model's files, for caches of measurements."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
+from edgespec.models.folder import weight_files
 from edgespec.models.gguf import read_header
 
 
 def fingerprint(path: Path) -> str:
-    """16 hexadecimal digits from the file's size, its time of change and its header.
+    """16 hexadecimal digits from sizes, times of change and headers of a file or a folder.
 
-    The weights are not read. Raises: as read_header().
+    The weights are not read. Raises: as read_header(), or as weight_files().
     """
+    if os.path.isdir(path):
+        return _of_folder(path)
     header = read_header(path)
     digest = hashlib.blake2b(digest_size=8)
     digest.update(f"{header.file_size},{path.stat().st_mtime_ns}".encode())
     with path.open("rb") as file:
         digest.update(file.read(min(header.data_offset, header.file_size)))
+    return digest.hexdigest()
+
+
+def _of_folder(folder: Path) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for file in [*sorted(folder.glob("*.json")), *weight_files(folder)]:
+        status = file.stat()
+        digest.update(f"{file.name},{status.st_size},{status.st_mtime_ns};".encode())
     return digest.hexdigest()

@@ -8,8 +8,8 @@ from typing import Final
 
 from edgespec.errors import BadInput
 from edgespec.models.available import Available
-from edgespec.models.header import GgufHeader
-from edgespec.models.needs import LayerNeeds, ModelNeeds, needs_of
+from edgespec.models.model_header import ModelHeader
+from edgespec.models.needs import LayerNeeds, ModelNeeds
 
 KV_TYPES: Final = {
     "f32": (1, 4),
@@ -195,8 +195,8 @@ class MemoryPlan:
 
 
 def plan(
-    target: GgufHeader | ModelNeeds,
-    draft: GgufHeader | ModelNeeds | None,
+    target: ModelHeader | ModelNeeds,
+    draft: ModelHeader | ModelNeeds | None,
     context: int,
     kv_type: str = "auto",
 ) -> MemoryPlan:
@@ -213,7 +213,7 @@ def plan(
 
 
 def check_kv_type(needed: MemoryPlan) -> None:
-    """Raises: BadInput where llama.cpp cannot keep this model's cache in the asked-for format."""
+    """Raises: BadInput where this model's cache cannot be kept in the asked-for format."""
     reason = unsupported_cache(needed)
     if reason:
         raise BadInput(f"--kv-type {needed.kv_type} {reason}; leave --kv-type auto.")
@@ -265,8 +265,8 @@ def _told(demand: Demand) -> str:
     return f"{demand.where}: {size(demand.share.total)} of {size(demand.free_bytes)} free{verdict}"
 
 
-def _as_needs(model: GgufHeader | ModelNeeds) -> ModelNeeds:
-    return model if isinstance(model, ModelNeeds) else needs_of(model)
+def _as_needs(model: ModelHeader | ModelNeeds) -> ModelNeeds:
+    return model if isinstance(model, ModelNeeds) else model.needs()
 
 
 def _round_up(number: int, step: int) -> int:

@@ -10,14 +10,15 @@ from pathlib import Path
 from edgespec.errors import BadInput, EdgespecError, IncompatiblePair, ModelFileError, NotFound
 from edgespec.models.catalogue import catalogue
 from edgespec.models.compat import check_vocabularies
+from edgespec.models.folder_header import looks_like_adapter, looks_like_model
 from edgespec.models.found import FoundModel, find_model, found_models, snapshot_files
-from edgespec.models.header import GgufHeader
 from edgespec.models.hub_settings import check_endpoint
 from edgespec.models.installed import InstalledPair, find_installed, installed_pairs, mark_used
+from edgespec.models.model_header import ModelHeader, header_of
 from edgespec.models.names import Local, Named, Remote, choose, format_of, is_gguf, parse
 from edgespec.models.shown import shown
 from edgespec.models.sizes import size_text
-from edgespec.models.split import parts_of, read_model
+from edgespec.models.split import parts_of
 from edgespec.models.store import find_demo
 
 DEMO = "demo"
@@ -189,43 +190,39 @@ def _path(text: str) -> Path:
 
 
 def _one_model(path: Path) -> Pair:
-    if os.path.isdir(path):
-        return _mlx_folder(path) or _folder(path)
-    header = read_model(path)
+    if os.path.isdir(path) and not _is_one_model(path):
+        return _folder(path)
+    header = header_of(path)
     _must_run_alone(header)
     return Pair(shown(header.name, 80), header.path)
 
 
 def _with_draft(chosen: Pair, path: Path) -> Pair:
-    if os.path.isdir(path) or os.path.isdir(chosen.target):
-        return Pair(chosen.name, chosen.target, path)  # MLX, whose vocabularies its backend reads
-    header = read_model(path)
+    header = header_of(path)
     _must_run_alone(header)
     if header.path.samefile(chosen.target):
         raise BadInput(
             f"{shown(path)} is both target and draft, which cannot be faster;"
             " name a smaller model with --draft, or --draft none."
         )
-    found = check_vocabularies(read_model(chosen.target), header)
+    found = check_vocabularies(header_of(chosen.target), header)
     return Pair(chosen.name, chosen.target, header.path, (found.note,) if found.note else ())
 
 
-def _must_run_alone(header: GgufHeader) -> None:
+def _must_run_alone(header: ModelHeader) -> None:
     if header.kind != "model":
         raise BadInput(
             f"{shown(header.path)} is of the kind '{shown(header.kind, 40)}', not a language model"
             " by itself; name the model that it belongs to."
         )
-    if not header.tensors:
+    if not header.has_weights:
         raise BadInput(f"{shown(header.path)} holds no weights; name a whole model.")
 
 
-def _mlx_folder(folder: Path) -> Pair | None:
-    """A folder in the form that mlx-lm loads; None for any other."""
-    is_mlx = (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
-    if not is_mlx or any(folder.glob("*.gguf")):
-        return None
-    return Pair(shown(folder.resolve().name, 80), folder)
+def _is_one_model(folder: Path) -> bool:
+    """Whether a folder is an MLX model, or means to be one, and not a shelf of models."""
+    meant = looks_like_model(folder) or looks_like_adapter(folder)
+    return meant and not any(folder.glob("*.gguf"))
 
 
 def _folder(folder: Path) -> Pair:
@@ -252,25 +249,37 @@ def _folder(folder: Path) -> Pair:
     return Pair(shown(target.name, 80), target.path, draft, tuple(notes))
 
 
-def _models_in(folder: Path) -> tuple[list[GgufHeader], list[str]]:
+def _models_in(folder: Path) -> tuple[list[ModelHeader], list[str]]:
     """The language models in a folder and why other files were left out.
 
     Raises: the fault of a file that is larger than every sound model, since it was meant to be
     the target.
     """
-    models: list[GgufHeader] = []
+    models: list[ModelHeader] = []
     faults: list[tuple[int, EdgespecError]] = []
-    for path in sorted({parts_of(path)[0] for path in folder.glob("*.gguf")}):
+    for path in _candidates(folder):
         try:
-            header = read_model(path)
+            header = header_of(path)
         except (ModelFileError, NotFound) as error:
-            present = (part for part in parts_of(path) if part.is_file())
-            faults.append((sum(part.stat().st_size for part in present), error))
+            faults.append((_size_of(path), error))
             continue
-        if header.kind == "model" and header.tensors:
+        if header.kind == "model" and header.has_weights:
             models.append(header)
     largest = max((model.file_size for model in models), default=0)
     for size, fault in faults:
         if size > largest:
             raise fault
     return models, [f"left out: {fault}" for _, fault in faults]
+
+
+def _candidates(folder: Path) -> list[Path]:
+    """GGUF models of a folder, the first part of each, and MLX folders in it."""
+    files = {parts_of(path)[0] for path in folder.glob("*.gguf")}
+    folders = (path for path in folder.iterdir() if path.is_dir())
+    return sorted(files | {path for path in folders if _is_one_model(path)})
+
+
+def _size_of(path: Path) -> int:
+    """Bytes of what is there of a model."""
+    files = path.glob("*.safetensors") if path.is_dir() else iter(parts_of(path))
+    return sum(file.stat().st_size for file in files if file.is_file())

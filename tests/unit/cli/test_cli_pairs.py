@@ -167,7 +167,7 @@ def test_the_room_is_what_backends_and_memory_allow(monkeypatch: pytest.MonkeyPa
 
     class Entry:
         def __init__(self, *memories: Memory, fault: Exception | None = None) -> None:
-            self.gpu_memory, self.fault = memories, fault
+            self.gpu_memory, self.fault, self.makeshift = memories, fault, False
 
         def load(self) -> Entry:
             if self.fault:
@@ -190,6 +190,8 @@ def test_the_room_is_what_backends_and_memory_allow(monkeypatch: pytest.MonkeyPa
     assert recommending.room_here() == Room(8_000, True, ("gguf",))
     installed["mlx"] = Entry()
     assert recommending.room_here().formats == ("mlx", "gguf")
+    installed["mlx"].makeshift = True
+    assert recommending.room_here().formats == ("gguf", "mlx")
 
 
 def test_without_a_name_the_pair_that_was_used_last_answers(

@@ -84,7 +84,10 @@ def test_a_repository_that_is_not_here_tells_the_line(cache: Path) -> None:
 
 
 def test_an_mlx_repository_in_the_cache_is_its_folder(cache: Path) -> None:
-    snapshot = hub_repo(cache, "org/MLX", {"config.json": b"{}", "model.safetensors": b"x"})
+    header = b'{"w": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}'
+    weights = len(header).to_bytes(8, "little") + header + b"x"
+    config = b'{"model_type": "llama"}'
+    snapshot = hub_repo(cache, "org/MLX", {"config.json": config, "model.safetensors": weights})
     assert resolve("org/MLX", None, None).target == snapshot
     assert resolve(str(snapshot), None, None).target == snapshot
 
