@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
 from edgespec.decoding.events import Alternative, Stop
-from edgespec.decoding.sampling import Sampling
 from edgespec.decoding.stats import Stats
 from edgespec.errors import BadInput
 
 if TYPE_CHECKING:
+    from edgespec.decoding.sampling import Sampling
     from edgespec.text.template import Message
 
 ProposerName = Literal["auto", "none", "ngram", "draft"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from edgespec.cli.opening import open_model, tell_about_gpu
+from edgespec.cli.opening import open_another, open_model, tell_about_gpu
 from edgespec.cli.options import Given, shared_flags
 from edgespec.cli.output import Progress, note
 from edgespec.cli.usual import pair_to_chat_with
@@ -32,8 +34,14 @@ if TYPE_CHECKING:
     envvar="EDGESPEC_NO_HISTORY",
     help="Keep nothing of what is said, as --plain does in any case.",
 )
+@click.option(
+    "--continue",
+    "goes_on",
+    is_flag=True,
+    help="Open the conversation of last time; Ctrl+O opens any other.",
+)
 @shared_flags
-def chat(given: Given, pair: str | None, plain: bool, no_history: bool) -> None:
+def chat(given: Given, pair: str | None, plain: bool, no_history: bool, goes_on: bool) -> None:
     """Talk with a model and see which guesses it kept.
 
     PAIR is `demo`, a pair that was pulled, user/repo:quant, or a folder with a model and its draft
@@ -41,7 +49,7 @@ def chat(given: Given, pair: str | None, plain: bool, no_history: bool) -> None:
     """
     if pair is None and given.values["target"] is None:
         pair = pair_to_chat_with()
-    names = given.which(pair)
+    given.which(pair)  # says now what does not go together
     if plain:
         _line_by_line(given, pair)
         return
@@ -50,20 +58,28 @@ def chat(given: Given, pair: str | None, plain: bool, no_history: bool) -> None:
             "The chat needs a full terminal on standard input and output; use edgespec chat"
             " --plain, or edgespec run for one answer."
         )
-    tell_about_gpu(given)
+    _on_the_screen(given, pair, keeps=not no_history, goes_on=goes_on)
 
-    def load(report: Callable[[str], None]) -> Model:
-        return open_model(given, pair, report)
 
+def _on_the_screen(given: Given, pair: str | None, *, keeps: bool, goes_on: bool) -> None:
     from edgespec.history import History
     from edgespec.tui.app import ChatSetup, run_chat
 
+    def load(report: Callable[[str], None]) -> Model:
+        tell_about_gpu(given, report)
+        return open_model(given, pair, report)
+
+    def named(name: str) -> Callable[[Callable[[str], None]], Model]:
+        from edgespec.models.pairs import locate
+
+        locate(name)  # says at once what is wrong with it
+        return lambda report: open_another(given, name, report)
+
+    names = given.which(pair)
     title = names[0] or names[1] or "edgespec"
-    history = History.in_memory() if no_history else History.open()
-    try:
-        run_chat(ChatSetup(load, given.system, given.answer_options(), title, history))
-    finally:
-        history.close()
+    with closing(History.open() if keeps else History.in_memory()) as history:
+        setup = ChatSetup(load, given.system, given.answer_options(), title, history)
+        run_chat(replace(setup, named=named, reopen=goes_on))
 
 
 def _line_by_line(given: Given, pair: str | None) -> None:

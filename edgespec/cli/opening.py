@@ -28,11 +28,24 @@ def open_model(given: Given, pair: str | None, report: Callable[[str], None]) ->
     )
 
 
-def tell_about_gpu(given: Given) -> None:
-    """One note where a GPU is left idle because llama.cpp was built without it."""
+def open_another(given: Given, name: str, report: Callable[[str], None]) -> Model:
+    """Load a model by its name, in place of the one that the flags name."""
+    from edgespec.api import load
+
+    return load(
+        name,
+        options=given.load_options(),
+        speculation=given.speculation(),
+        report=report,
+        tuned=given.leaves_guessing_open,
+    )
+
+
+def tell_about_gpu(given: Given, tell: Callable[[str], None] = note) -> None:
+    """One line where a GPU is left idle because llama.cpp was built without it."""
     if given.values["gpu_layers"] == 0 or given.values["backend"] == "mlx":
         return
     from edgespec.cli.doctor import idle_gpu_advice
 
     for advice in idle_gpu_advice():
-        note(advice)
+        tell(advice)

@@ -17,7 +17,7 @@ from edgespec.cli.values import BackendName, Real, StopText, Whole
 from edgespec.errors import BadInput
 
 if TYPE_CHECKING:
-    from edgespec.api import AnswerOptions, LoadOptions, Speculation
+    from edgespec.options import AnswerOptions, LoadOptions, Speculation
 
 SAMPLER = (
     "temperature",
@@ -148,7 +148,7 @@ class Given:
         return None, target, draft
 
     def load_options(self) -> LoadOptions:
-        from edgespec.api import LoadOptions
+        from edgespec.options import LoadOptions
 
         plain = ("backend", "context", "threads", "kv_type", "cpu_moe", "flash_attention")
         switches = ("strict", "fit")
@@ -159,7 +159,7 @@ class Given:
         )
 
     def speculation(self) -> Speculation:
-        from edgespec.api import Speculation
+        from edgespec.options import Speculation
 
         return Speculation(
             proposer=self.values["proposer"],
@@ -169,7 +169,7 @@ class Given:
         )
 
     def answer_options(self, prediction: str = "") -> AnswerOptions:
-        from edgespec.api import AnswerOptions
+        from edgespec.options import AnswerOptions
 
         reasoning = self.values["reasoning"]
         return AnswerOptions(

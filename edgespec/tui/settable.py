@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from edgespec.decoding.sampling import Sampling
 from edgespec.errors import BadInput
 from edgespec.models.shown import shown
 from edgespec.options import AnswerOptions
+
+if TYPE_CHECKING:
+    from edgespec.decoding.sampling import Sampling
 
 Value = float | int | bool
 DEFAULT = "default"
@@ -70,6 +72,8 @@ def changed(options: AnswerOptions, name: str, value: Value | None) -> AnswerOpt
         return replace(options, **change)
     overrides = {key: kept for key, kept in options.overrides.items() if key != name}
     if value is not None:
+        from edgespec.decoding.sampling import Sampling  # numpy: not before the first paint
+
         override: dict[str, Any] = {name: value}
         Sampling(**override)  # raises for a value that is not allowed
         overrides[name] = value

@@ -91,10 +91,6 @@ class FakeChat:
     model: FakeModel
     context_used: int = 0
 
-    def stream(self, text: str) -> Iterator[Event]:
-        self.model.asked.append(text)
-        return self._speak(self._queued(), 0, False)
-
     def answer(self, turn: Turn) -> Iterator[Event]:
         self.model.asked.append(turn.messages[-1].content)
         self.model.turns.append(turn)
@@ -106,10 +102,6 @@ class FakeChat:
             raise BadInput(f"There is no token {at} in an answer of {len(ids)} tokens.")
         token = Committed(ids[at], Kind.PLAIN, text=f" token{ids[at]}")
         return Explained(at, ids[at], log(0.5), _five(token, ()))
-
-    def reset(self) -> None:
-        self.model.resets += 1
-        self.context_used = 0
 
     def _queued(self) -> threading.Event:
         cancelled = threading.Event()
@@ -150,7 +142,6 @@ class FakeModel:
     turns: list[Turn] = field(default_factory=list)
     explained: list[tuple[Turn, tuple[int, ...], int]] = field(default_factory=list)
     answers: list[threading.Event] = field(default_factory=list)
-    resets: int = 0
     closed: bool = False
     system: str = ""
 
