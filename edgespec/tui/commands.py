@@ -225,7 +225,7 @@ class CommandHelp:
 
 COMMANDS = (
     CommandHelp("set", "NAME VALUE", "a sampling setting, shown or changed", Takes.SETTING),
-    CommandHelp("system", "TEXT", "the system prompt, shown or changed; - has none", Takes.TEXT),
+    CommandHelp("system", "TEXT", "the system prompt; - has none", Takes.TEXT),
     CommandHelp("file", "PATH", "attach a text file; - takes the last one back", Takes.FILE),
     CommandHelp("spec", "auto|off|ngram|draft|N", "how answers are guessed at", Takes.SPECULATION),
     CommandHelp("model", "NAME", "another model", Takes.MODEL),

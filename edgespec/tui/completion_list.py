@@ -34,6 +34,12 @@ class CompletionList(OptionList, can_focus=False):
         text-wrap: nowrap;
         text-overflow: ellipsis;
         scrollbar-size-vertical: 1;
+
+        & > .option-list--option-highlighted {
+            color: $foreground;
+            background: $token-accepted;
+            text-style: bold;
+        }
     }
     """
 
@@ -104,4 +110,4 @@ def _row(offer: Offer, width: int) -> Content:
     if not offer.help:
         return label
     gap = " " * (max(0, width - cell_len(offer.label)) + 2)
-    return Content.assemble(label, gap, (offer.help, "$quiet"))
+    return Content.assemble(label, gap, offer.help)

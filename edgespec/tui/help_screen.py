@@ -1,7 +1,8 @@
-"""All keys, and what the marks mean."""
+"""All keys and commands, and what the marks mean."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,19 +12,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-KEYS = (
-    ("Enter", "send"),
-    ("Ctrl+J", "new line"),
-    ("↑ ↓", "earlier inputs, at first and last line"),
-    ("PgUp PgDn", "scroll the conversation"),
-    ("Esc", "stop the answer"),
-    ("Ctrl+C", "copy a selection; else stop; twice: quit"),
-    ("Ctrl+T", "token marks on and off"),
-    ("Ctrl+S", "show mode: draft even if it costs"),
-    ("Ctrl+N", "new chat"),
-    ("Ctrl+P", "more, colours too"),
-    ("F1", "this help"),
-)
+from edgespec.tui.commands import COMMANDS
+from edgespec.tui.keys import HELP
+
 MARKS = (
     ("accepted", "on $token-accepted", "guessed, and the model agreed"),
     ("correction", "underline $token-correction", "the model's own, where a guess was wrong"),
@@ -31,7 +22,7 @@ MARKS = (
     ("⟨rejected⟩", "strike $token-rejected", "a wrong guess, shown for a moment"),
     ("plain", "", "nothing was guessed here"),
 )
-_COLUMN = 13
+_COLUMN = 14
 
 
 class HelpScreen(ModalScreen[None]):
@@ -46,7 +37,7 @@ class HelpScreen(ModalScreen[None]):
         background: $background 70%;
 
         & > VerticalScroll {
-            width: 64;
+            width: 76;
             max-width: 100%;
             height: auto;
             max-height: 100%;
@@ -62,19 +53,26 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as box:
-            box.border_title = "keys and marks"
+            box.border_title = "keys, commands and marks"
             box.border_subtitle = "Esc closes"
             yield Static(id="help", markup=False)
 
     def on_mount(self) -> None:
-        lines = [
-            Content.assemble((f"{key:<{_COLUMN}}", "$primary"), meaning) for key, meaning in KEYS
+        commands = [
+            (f"/{command.name} {command.usage}".rstrip(), command.help) for command in COMMANDS
         ]
-        lines.append(Content(""))
-        for sample, style, meaning in MARKS:
-            gap = " " * (_COLUMN - len(sample))
-            lines.append(Content.assemble((sample, style), gap, meaning))
+        marks = [
+            Content.assemble((sample, style), " " * (_COLUMN - len(sample)), meaning)
+            for sample, style, meaning in MARKS
+        ]
+        blank = [Content("")]
+        lines = [*_table(HELP), *blank, *_table(commands), *blank, *marks]
         self.query_one("#help", Static).update(Content("\n").join(lines))
 
     def action_dismiss_help(self) -> None:
         self.dismiss()
+
+
+def _table(rows: Sequence[tuple[str, str]]) -> list[Content]:
+    column = max(_COLUMN, *(len(left) + 2 for left, _ in rows))
+    return [Content.assemble((f"{left:<{column}}", "$primary"), right) for left, right in rows]

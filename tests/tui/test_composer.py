@@ -6,16 +6,19 @@ from pathlib import Path
 
 import pytest
 from composing import ComposerApp
+from hypothesis import given
+from hypothesis import strategies as st
 from textual import events
 from textual.pilot import Pilot
 from waiting import wait_until
 
+from edgespec.text.sanitize import clean
 from edgespec.tui.attach import Attached, Room
 from edgespec.tui.chips import Chips
 from edgespec.tui.commands import ChangeSpeculation, Help, NewChat, ShowSetting
 from edgespec.tui.completion_list import CompletionList
 from edgespec.tui.composer import Composer
-from edgespec.tui.prompt_box import LONG_PASTE
+from edgespec.tui.prompt_box import LONG_PASTE, cleaned
 
 
 @pytest.fixture
@@ -307,3 +310,22 @@ async def test_a_hostile_file_name_shows_nothing_but_its_letters() -> None:
         await pilot.pause()
         assert chips(app).isprintable()
         assert "[@click=app.quit]evil" in chips(app)
+
+
+async def test_what_is_highlighted_is_told_by_more_than_colour() -> None:
+    app = ComposerApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await write(app, pilot, "/re")
+        shown = app.query_one(CompletionList)
+        rows_bold = [
+            all(segment.style is not None and segment.style.bold for segment in strip)
+            for strip in (shown.render_line(y) for y in range(shown.size.height))
+        ]
+        assert rows_bold == [True, False, False]
+
+
+@given(
+    st.lists(st.sampled_from(["\r", "\n", "\r\n", "\u2028", "\x1b]", "\x1b[", "a", "\t", "\u3164"]))
+)
+def test_a_paste_is_cleaned_as_any_other_text(parts: list[str]) -> None:
+    assert cleaned("".join(parts)) == clean("".join(parts))
