@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from edgespec.decoding.events import Event
@@ -55,14 +55,6 @@ class Ready:
     info: ModelInfo
     plain_tokens_per_second: float | None
     speculation: Speculation
-
-    @property
-    def proposer(self) -> str:
-        return self.speculation.proposer
-
-    @property
-    def always_draft(self) -> bool:
-        return self.speculation.always_draft
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +114,7 @@ Said = Progress | Ready | Heard | Ended | Explanation | Counted | LoadFailed | C
 @dataclass(frozen=True, slots=True)
 class _Ask:
     answer: int
-    turn: Turn | str
+    turn: Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +137,11 @@ class _Load:
 
 
 @dataclass(frozen=True, slots=True)
-class _NewChat:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
 class _Quit:
     pass
 
 
-_Wish = _Ask | _Explain | _Count | _Load | _NewChat | _Quit
+_Wish = _Ask | _Explain | _Count | _Load | _Quit
 
 
 class Engine:
@@ -179,7 +166,7 @@ class Engine:
     def start(self) -> None:
         self._thread.start()
 
-    def ask(self, answer: int, turn: Turn | str) -> None:
+    def ask(self, answer: int, turn: Turn) -> None:
         """Answer; answers are numbered upwards. Heard, again and again, and one Ended follow."""
         self._asked = answer
         self._wishes.put(_Ask(answer, turn))
@@ -234,17 +221,6 @@ class Engine:
             except queue.Empty:
                 return
 
-    # kept for a user interface that talks in texts, and holds no conversation itself
-
-    def set_show_mode(self, on: bool) -> None:
-        """Draft even where it does not pay."""
-        if (model := self._model) is not None:
-            model.speculation = replace(model.speculation, always_draft=on)
-
-    def new_chat(self) -> None:
-        self.cancel()
-        self._wishes.put(_NewChat())
-
     def _run(self) -> None:
         wanted: _Load | None = _Load(self._setup.load, self._setup.title)
         works: _Load | None = None
@@ -292,16 +268,14 @@ class Engine:
                     self._count_waiting(model)
                 case _Load() as other:
                     return other
-                case _NewChat():
-                    chat.reset()
                 case _Quit():
                     return None
         return None
 
-    def _answer(self, model: Model, chat: Chat, answer: int, turn: Turn | str) -> None:
+    def _answer(self, model: Model, chat: Chat, answer: int, turn: Turn) -> None:
         failure = ""
         try:
-            events = chat.stream(turn) if isinstance(turn, str) else chat.answer(turn)
+            events = chat.answer(turn)
             if answer <= self._cancelled:
                 model.cancel()  # the call for it came before there was anything to cancel
             for event in events:

@@ -132,8 +132,8 @@ async def test_a_fault_while_loading_closes_the_chat_and_is_handed_on() -> None:
 
     app = ChatApp(replace(setup_for(FakeModel()), load=load))  # type: ignore[arg-type]
     await app.run_async(headless=True)
-    assert app.crash is fault
-    app.engine.stop(PATIENCE_S)
+    assert app.backstage.crash is fault
+    app.backstage.close(PATIENCE_S)
 
 
 def test_run_chat_raises_what_loading_raised(monkeypatch: pytest.MonkeyPatch) -> None:
