@@ -35,3 +35,15 @@ def test_sending_returns_to_the_end() -> None:
     inputs.older("")
     inputs.add("three")
     assert inputs.older("") == "three"
+
+
+def test_inputs_of_earlier_sessions_stand_before_those_of_this_one() -> None:
+    inputs = history("three")
+    inputs.begin_with(["one", "two"])
+    assert [inputs.older("") for _ in range(4)] == ["three", "two", "one", None]
+
+
+def test_only_the_latest_thousand_are_kept() -> None:
+    inputs = history(*(str(n) for n in range(1200)))
+    recalled = [text for _ in range(1200) if (text := inputs.older("")) is not None]
+    assert recalled == [str(n) for n in range(1199, 199, -1)]
