@@ -1,0 +1,191 @@
+"""A small llama learns what a target would say, and stays the same model however it is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgespec.decoding.draft import EMPTY, ROOT, Draft
+from edgespec.testing import read
+from edgespec.train.judging import (
+    GUESSES,
+    Tally,
+    by_model,
+    by_ngram,
+    first_of,
+    total,
+    walked,
+)
+from edgespec.train.records import NEAR, Record
+from edgespec.train.vocabulary import Vocabulary, most_common
+
+torch = pytest.importorskip("torch", reason="torch is in the extra 'train'")
+
+VOCAB = 300
+
+
+def _record(seed: int, *, begun: int = 6, answer: int = 40) -> Record:
+    """A text that counts on from where it began, in steps of its own."""
+    rng = np.random.default_rng(seed)
+    step = int(rng.integers(1, 4))
+    ids = (int(rng.integers(100)) + step * np.arange(begun + answer)) % 100
+    near = np.stack([(token + np.arange(NEAR)) % VOCAB for token in ids[begun:]]).astype(np.int32)
+    scores = np.tile(-2.0 * np.arange(NEAR), (answer, 1)).astype(np.float16)
+    return Record(ids.astype(np.int32), begun, near, scores, 0.0, "count", held=False)
+
+
+RECORDS = [_record(seed) for seed in range(64)]
+KEPT = most_common(RECORDS, 90, VOCAB, always=(0, 299))
+
+
+def _student() -> object:
+    from edgespec.train.student import Shape, Student
+
+    torch.manual_seed(0)
+    return Student(Shape(KEPT.size, 32, 2, 64, 2, 1, 16, context=64))
+
+
+def test_the_commonest_tokens_are_kept_and_those_that_must_be() -> None:
+    assert len(KEPT.ids) == 90
+    assert {0, 299} <= set(KEPT.ids.tolist())
+    table = KEPT.table()
+    assert (table[KEPT.ids] == np.arange(90)).all()
+    assert (np.delete(table, KEPT.ids) == KEPT.unknown).all()
+    assert KEPT.size % 32 == 0
+    assert KEPT.size > KEPT.unknown
+
+
+def test_a_lesson_says_what_the_target_would_say_among_the_tokens_it_knows() -> None:
+    from edgespec.train.lessons import TEMPERATURE, lesson
+
+    made = lesson(RECORDS[:3], KEPT, KEPT.table())
+    assert made.at.sum() == len(made.wanted) == 120
+    own = KEPT.table()
+    place, record = 0, RECORDS[0]
+    p = np.exp(record.scores[place].astype(float) / TEMPERATURE)
+    known = own[record.near[place]] != KEPT.unknown
+    expected = np.where(known, p, 0) / p[known].sum()
+    assert np.allclose(made.share[place].numpy(), expected, atol=1e-6)
+    assert made.ids[0, : len(record.ids)].tolist() == own[record.ids].tolist()
+
+
+def test_it_learns() -> None:
+    from edgespec.train.fitting import Training, best_guesses
+    from edgespec.train.lessons import lessons
+
+    training = Training(_student(), rate=1e-2)
+    rng, losses = np.random.default_rng(0), []
+    for epoch in range(12):
+        for lesson in lessons(RECORDS, KEPT, 512, rng):
+            losses.append(training.step(lesson, epoch / 12).loss)
+    assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:5])
+    unseen = [_record(seed) for seed in range(100, 116)]
+    right = places = 0
+    made = list(lessons(unseen, KEPT, 512, rng))
+    for lesson, guesses in zip(made, best_guesses(training.student, iter(made)), strict=True):
+        known = lesson.said != KEPT.unknown
+        right += int((guesses == lesson.said)[known].sum())
+        places += int(known.sum())
+    assert right > 0.5 * places
+
+
+def test_a_training_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
+    from edgespec.train.fitting import Training
+    from edgespec.train.lessons import lessons
+
+    made = list(lessons(RECORDS, KEPT, 512, np.random.default_rng(1)))
+    whole = Training(_student(), rate=1e-2)
+    for n, lesson in enumerate(made):
+        if n == 2:
+            whole.save(tmp_path / "half.pt", {"seen": n})
+        whole.step(lesson, 0.1)
+    resumed, about = Training.load(tmp_path / "half.pt", rate=1e-2)
+    assert about == {"seen": 2}
+    for lesson in made[2:]:
+        resumed.step(lesson, 0.1)
+    for one, other in zip(whole.student.parameters(), resumed.student.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_checkpoint_that_is_none_is_refused(tmp_path: Path) -> None:
+    from edgespec.errors import BadInput
+    from edgespec.train.fitting import Training
+
+    path = tmp_path / "half.pt"
+    for content in (b"", b"PK\x03\x04 nonsense", b"\x80\x02cos\nsystem\n."):
+        path.write_bytes(content)
+        with pytest.raises(BadInput, match=r"half\.pt"):
+            Training.load(path, rate=1e-2)
+
+
+def test_llama_cpp_scores_the_exported_file_as_torch_does(tmp_path: Path) -> None:
+    pytest.importorskip("llama_cpp")
+    from edgespec import backends
+    from edgespec.backends import Placement, SessionOptions
+    from edgespec.train.exporting import write_gguf
+
+    student = _student()
+    path = tmp_path / "drafter.gguf"
+    write_gguf(path, student, KEPT, name="count", target="abc")
+    model = backends.find("llamacpp").load(path, Placement())
+    session = model.session(SessionOptions(64, threads=1, kv_type="f32", flash_attention="off"))
+    ids = [3, 17, 5, 60, 2, 44, 9, 31]
+    with torch.no_grad():
+        rows = student.scores(student(torch.tensor([ids])))[0].numpy()
+    read(session, ids)
+    row = session.verify(EMPTY).logits(ROOT)
+    assert np.corrcoef(row, rows[-1])[0, 1] > 0.999, "8-bit weights round"
+    assert row.argmax() == rows[-1].argmax()
+    session.reset()
+    read(session, ids[:3])
+    scores = session.verify(Draft.chain(ids[3:6], "test"))
+    for node in range(-1, 3):
+        assert np.corrcoef(scores.logits(node), rows[3 + node])[0, 1] > 0.999
+    model.close()
+
+
+def test_rounds_are_counted_as_a_run_would_make_them() -> None:
+    chains = np.array(
+        [[1, 1, 0, 1], [0, 1, 1, 1], [1, 1, 1, 1], [-1, -1, -1, -1], [0, 0, 0, 0], [1, -1, -1, -1]],
+        np.int8,
+    )
+    # places 0 (two right, third wrong), 3 (no guess), 4 (wrong at once), 5 (right)
+    tally = walked(chains)
+    assert tally == Tally(4, (2, 1, 0, 0), (3, 1, 1, 0))
+    assert tally.mean == 0.75
+    assert total([tally, tally]) == Tally(8, (4, 2, 0, 0), (6, 2, 2, 0))
+
+
+def test_chains_of_a_model_that_is_always_right_take_all_in_few_rounds() -> None:
+    record = _record(1)
+    tally = walked(by_model(record.answer, record))
+    assert tally.rounds == len(record.answer) // (GUESSES + 1)
+    assert tally.rates() == [1.0] * GUESSES
+    wrong = walked(by_model(record.answer + 1, record))
+    assert (wrong.mean, wrong.rounds) == (0.0, len(record.answer))
+
+
+def test_the_n_gram_finds_only_what_came_before() -> None:
+    text = np.tile(np.arange(10), 5).astype(np.int32)
+    record = Record(
+        text,
+        12,
+        np.zeros((38, NEAR), np.int32),
+        np.zeros((38, NEAR), np.float16),
+        0.0,
+        "loop",
+        held=True,
+    )
+    assert walked(by_ngram(record)).mean > 3
+    fresh = Record(np.arange(50, dtype=np.int32), 12, record.near, record.scores, 0.0, "new", True)
+    assert (by_ngram(fresh) == -1).all()
+    both = first_of(by_ngram(fresh), by_model(fresh.answer, fresh))
+    assert walked(both).rates() == [1.0] * GUESSES
+
+
+def test_a_vocabulary_covers_what_it_keeps() -> None:
+    vocabulary = Vocabulary(np.array([1, 2, 3], np.int32), 10)
+    assert vocabulary.covers(np.array([1, 2, 9, 9])) == 0.5
+    assert vocabulary.covers(np.array([], np.int32)) == 1.0
