@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 from byte_tokenizer import ByteTokenizer, with_pieces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgespec.decoding.events import Committed, Finished, Guess, Kind, Round, Stop
+from edgespec.decoding.events import Alternative, Committed, Finished, Guess, Kind, Round, Stop
 from edgespec.text.narrate import Narrator
 from edgespec.text.sanitize import clean
 from edgespec.text.stops import StopFilter
@@ -100,3 +102,23 @@ def test_everything_but_the_texts_stays_as_it_was():
     assert narrated.tokens == (Committed(65, Kind.ACCEPTED, "ngram", "A"),)
     assert (narrated.index, narrated.plan, narrated.note, narrated.round_s) == (7, "p", "n", 0.4)
     assert Narrator(ByteTokenizer()).finish(Finished(Stop.CONTEXT)) == Finished(Stop.CONTEXT)
+
+
+@settings(deadline=None)
+@given(pieces, st.lists(st.sampled_from(["END", "ab", "\n\n"]), max_size=2), st.integers(0, 20))
+def test_what_follows_tokens_that_stand_goes_on_where_their_text_ends(data, stops, cut):
+    tokenizer, tokens = with_pieces(data)
+    narrator = Narrator(tokenizer, stops)
+    begun = narrator.begun(tokens[:cut])
+    rest = [narrator.round(round_of([token])).text for token in tokens[cut:]]
+    assert [*begun, *rest, narrator.finish(Finished(Stop.LENGTH)).text] == told(data, stops)
+
+
+def test_what_a_token_might_have_been_is_told_by_itself_and_harmless():
+    tokenizer, tokens = with_pieces([b"\x1b]52;c;", b" word", "é".encode()[:1]])
+    others = tuple(Alternative(token, -1.0) for token in tokens)
+    item = replace(round_of(tokens[1:2]).tokens[0], logprob=-0.5, alternatives=others)
+    narrator = Narrator(tokenizer)
+    (token,) = narrator.round(replace(round_of([]), tokens=(item,))).tokens
+    assert [other.text for other in token.alternatives] == [clean("\x1b]52;c;"), " word", "\ufffd"]
+    assert (token.text, token.logprob) == (" word", -0.5)
