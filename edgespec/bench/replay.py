@@ -29,9 +29,9 @@ from edgespec.planning.planner import Auto
 from edgespec.planning.sources import NGramSource, Source
 from edgespec.proposers.combine import FirstOf, Fixed
 from edgespec.proposers.draft_model import DraftTiming, SmallModel
-from edgespec.proposers.watchdog import Watchdog
 from edgespec.proposers.ngram import SHORTEST_FIXED, NGram
 from edgespec.proposers.nothing import Nothing
+from edgespec.proposers.watchdog import Watchdog
 
 Cost = Callable[[int], float]  # seconds of a target's pass of so many rows
 _ANY_ID = 2**31 - 1

@@ -110,7 +110,8 @@ def _planned(hub: Hub, name: str, wanted: dict[str, Any]) -> PullPlan:
     from edgespec.cli.recommend import room_here
     from edgespec.models.pulling import Wish, plan_pull
 
-    formats = room_here().formats or ("gguf",)
+    room = room_here()
+    formats = (*room.formats, *room.makeshift) or ("gguf",)
     try:
         return plan_pull(hub, Wish(name, wanted["draft"], wanted["revision"], formats), note)
     except IncompatiblePair:

@@ -22,12 +22,14 @@ _CPU_COMFORT_BYTES: Final = 3_000_000_000
 class Room:
     """Where models run here. free_bytes: what they may take. formats: those that run, best first.
 
-    gpu: whether the weights lie in memory that a GPU reads.
+    gpu: whether the weights lie in memory that a GPU reads. makeshift: formats that run slowly, for
+    who names such a model.
     """
 
     free_bytes: int
     gpu: bool
     formats: tuple[Format, ...]
+    makeshift: tuple[Format, ...] = ()
 
     @property
     def text(self) -> str:
@@ -74,8 +76,9 @@ def room_here() -> Room:
         shared = shared or any(memory.unified for memory in probe.gpu_memory)
     main = available_memory()
     if not gpu_bytes:
-        return Room(main, "mlx" in formats, (*formats, *makeshift))
-    return Room(min(main, gpu_bytes) if shared else gpu_bytes, True, (*formats, *makeshift))
+        return Room(main, "mlx" in formats, tuple(formats), tuple(makeshift))
+    free = min(main, gpu_bytes) if shared else gpu_bytes
+    return Room(free, True, tuple(formats), tuple(makeshift))
 
 
 def recommend(entries: Iterable[Entry], room: Room) -> Recommendation | None:

@@ -319,8 +319,10 @@ def test_a_model_that_does_not_fit_is_told_with_what_would_help(
 
 
 def test_an_mlx_model_is_not_fetched_where_mlx_cannot_run(
-    fake_hub: FakeHub, pull: Pull, client: Hub
+    fake_hub: FakeHub, pull: Pull, client: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    room = replace(recommend.room_here(), formats=("gguf",), makeshift=())
+    monkeypatch.setattr(recommend, "room_here", lambda: room)
     fake_hub.add(TARGET, {"config.json": b"{}", "model.safetensors": bytes(5000)})
     result = pull(TARGET, "--yes")
     assert result.exit_code == 3
@@ -331,7 +333,7 @@ def test_an_mlx_model_is_not_fetched_where_mlx_cannot_run(
 def test_mlx_models_are_fetched_whole(
     fake_hub: FakeHub, pull: Pull, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    room = replace(recommend.room_here(), formats=("gguf", "mlx"))
+    room = replace(recommend.room_here(), formats=("gguf",), makeshift=("mlx",))
     monkeypatch.setattr(recommend, "room_here", lambda: room)
     files = {"config.json": b"{}", "model.safetensors": bytes(5000), "tokenizer.json": b"{}"}
     large = {"model.safetensors"}

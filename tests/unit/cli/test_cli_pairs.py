@@ -191,7 +191,7 @@ def test_the_room_is_what_backends_and_memory_allow(monkeypatch: pytest.MonkeyPa
     installed["mlx"] = Entry()
     assert recommending.room_here().formats == ("mlx", "gguf")
     installed["mlx"].makeshift = True
-    assert recommending.room_here().formats == ("gguf", "mlx")
+    assert recommending.room_here() == Room(8_000, True, ("gguf",), ("mlx",))
 
 
 def test_without_a_name_the_pair_that_was_used_last_answers(

@@ -20,8 +20,8 @@ from edgespec.planning.planner import Auto
 from edgespec.planning.sources import NGramSource
 from edgespec.proposers.combine import Fixed
 from edgespec.proposers.draft_model import DraftTiming, SmallModel
-from edgespec.proposers.watchdog import Watchdog
 from edgespec.proposers.nothing import Nothing
+from edgespec.proposers.watchdog import Watchdog
 
 T1 = 0.020
 VOCAB = 1000
