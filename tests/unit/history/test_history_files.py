@@ -279,6 +279,22 @@ def test_a_file_of_a_newer_version_is_refused_and_not_touched(path: Path) -> Non
     assert path.stat().st_mtime_ns == written
 
 
+def test_nor_is_one_that_its_program_had_no_time_to_close(path: Path, tmp_path: Path) -> None:
+    History.open(path).close()
+    killed = tmp_path / "killed" / path.name
+    killed.parent.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+        for file in path.parent.iterdir():
+            (killed.parent / file.name).write_bytes(file.read_bytes())
+    log = killed.with_name(f"{path.name}-wal")
+    before = killed.read_bytes(), log.read_bytes()
+    assert len(log.read_bytes()) > 0
+    with pytest.raises(BadInput, match="version 99"):
+        History.open(killed)
+    assert (killed.read_bytes(), log.read_bytes()) == before
+
+
 def test_a_history_of_version_1_becomes_one_of_today(path: Path, open_history: Open) -> None:
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as connection:

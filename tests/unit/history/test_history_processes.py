@@ -162,3 +162,20 @@ def test_a_title_given_elsewhere_outlives_a_change_of_the_system_prompt_here(
     conversation.set_system("Be brief.")
     kept = open_history().load(1)
     assert (kept.title, kept.system) == ("given elsewhere", "Be brief.")
+
+
+def test_an_answer_that_another_program_is_writing_looks_cut_off_until_it_is_whole(
+    open_history: Open,
+) -> None:
+    here, there = open_history(), open_history()
+    conversation = there.new()
+    conversation.say("question")
+    begun = conversation.begin_answer("m", 1)
+    conversation.write(begun.id, "half", (1,))
+    assert here.load(1).path[1].state is State.CUT
+    open_history()  # takes it for one that was cut off
+    conversation.write(begun.id, "half and more", (1, 2))
+    conversation.finish(begun.id, "all of it", (1, 2, 3), State.WHOLE, {})
+    assert (here.load(1).path[1].content, here.load(1).path[1].state) == ("all of it", State.WHOLE)
+    assert [found.id for found in here.search("all of it", 5)] == [1]
+    assert here.search("half", 5) == []

@@ -8,7 +8,8 @@ from history_fakes import answer
 from edgespec.history import History, State
 
 HOSTILE = [
-    '"', "'", '""', 'a" OR "b', "NEAR(a b)", "rust*", "^rust", "content:rust", "texts:rust",
+    '"', "'", '""', '""""', '"quoted"', 'say"hi"there', 'a" OR "b', "NEAR(a b)", "rust*", "^rust",
+    "content:rust", "texts:rust",
     "-rust", "{rust sql}", "rust AND", "OR", "NOT rust", "(((", "a:b:c", "%", "_", "!", "100%",
     "a_b", "!_", "\\", "\\%", "c++", "[]", "x'00'", "'; DROP TABLE messages; --", "?", "?1", ":a",
     "速度", "ñ", "😀👍", "é́",

@@ -15,11 +15,10 @@ from edgespec.history import Conversation, History, State
 from edgespec.history.saved import Saved
 from edgespec.history.tree import Tree
 
+OFTEN, SELDOM = ["say", "answer", "again", "switch"], ["edit", "go on", "reopen"]
 DEEDS = st.lists(
-    st.tuples(
-        st.sampled_from(["say", "edit", "answer", "again", "go on", "switch", "reopen"]),
-        st.integers(0, 1000),
-    ),
+    st.tuples(st.sampled_from([*OFTEN, *OFTEN, *SELDOM]), st.integers(0, 1000)),
+    min_size=10,
     max_size=30,
 )
 
@@ -113,7 +112,7 @@ class Both:
             assert talk.siblings(id) == tuple(self.ids[n] for n in beside)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=50)
 @given(DEEDS)
 def test_a_conversation_is_its_model_before_and_after_reopening(
     deeds: list[tuple[str, int]],
