@@ -110,7 +110,8 @@ class MarkdownSetter:
             return None
         try:
             rows = self._set(text, width)
-        except (_TooMuch, RecursionError):
+        except (_TooMuch, RuntimeError, AssertionError, ValueError, LookupError):
+            # what the libraries trip over can still be shown as it was written
             return None
         return rows if rows or not text.strip() else None
 
