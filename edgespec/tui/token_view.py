@@ -94,7 +94,10 @@ class TokenView(ScrollView, can_focus=False):
 
     def end(self, key: int | None = None) -> None:
         """A block is whole; None: the one begun last."""
+        anchor = self.transcript.anchor(self.scroll_offset.y)
         self.transcript.end(key)
+        if not self.following:
+            self._settle(self.transcript.find(anchor))
 
     def say(self, voice: Voice, text: str) -> None:
         """Add a block of its own at the end; the one begun last goes on above it."""

@@ -300,26 +300,31 @@ class Transcript:
         return [row for number in range(len(self.blocks)) for row in self.rows_of(number)]
 
     def text(self, start: Place | None = None, end: Place | None = None) -> str:
-        """What is seen from `start` up to `end`, lines broken only where the speaker did it."""
+        """What is seen from `start` up to `end`, lines broken only where the speaker did it.
+
+        Of messages that nobody has come near, what they say as it was written.
+        """
         first, last = start or Place(0, 0), end or Place(len(self.blocks) * _LINES, 0)
-        return "".join(self._pieces(first, last))
+        return "".join(self._pieces(first, last))[1:]
 
     def _pieces(self, start: Place, end: Place) -> Iterator[str]:
-        blocks = range(max(Spot.at(start.line).block, 0), len(self.blocks))
-        lines = (
-            (Spot(block, row).line, shown)
-            for block in blocks
-            for row, shown in enumerate(self.rows_of(block))
-        )
-        for line, row in lines:
-            if line < start.line:
+        """The text, every line with its line end before it."""
+        last = min(Spot.at(end.line).block, len(self.blocks) - 1)
+        for number in range(Spot.at(start.line).block, last + 1):
+            block = self.blocks[number]
+            whole = start <= Place(number * _LINES, 0) and Place((number + 1) * _LINES, 0) <= end
+            if whole and not block.is_laid_out(self.manner):
+                yield "\n" * (block.head + 1) + block.answer
                 continue
-            if line > end.line:
-                return
-            if line > start.line and not row.continues:
-                yield "\n"
-            first = start.column if line == start.line else 0
-            last = end.column if line == end.line else row.length
-            text = row.text[first:last]
-            # what pads Markdown to the edge was not written by anyone
-            yield text if row.start is not None or last < row.length else text.rstrip(" ")
+            for at, row in enumerate(self.rows_of(number)):
+                line = Spot(number, at).line
+                if start.line <= line <= end.line:
+                    yield "" if row.continues and line > start.line else "\n"
+                    first = start.column if line == start.line else 0
+                    yield _text_of(row, first, end.column if line == end.line else row.length)
+
+
+def _text_of(row: Row, first: int, last: int) -> str:
+    text = row.text[first:last]
+    # what pads Markdown to the edge was not written by anyone
+    return text if row.start is not None or last < row.length else text.rstrip(" ")

@@ -28,6 +28,7 @@ def written(width: int, *tokens: str) -> Transcript:
     transcript = begun(width)
     for token in tokens:
         transcript.append(token)
+        assert transcript.rows  # so that they grow, and are not laid out once at the end
     return transcript
 
 
@@ -127,6 +128,16 @@ def test_extraction_joins_wrapped_rows_and_keeps_real_line_ends() -> None:
     transcript = written(10, "a quick brown fox\njumps")
     assert lines(transcript) == ["a quick ", "brown fox", "jumps"]
     assert transcript.text(Place(0, 2), Place(2, 3)) == "quick brown fox\njum"
+
+
+def test_a_message_never_laid_out_is_copied_as_it_was_written() -> None:
+    transcript = Transcript(10)
+    for voice, text in ((Voice.USER, "a quick question"), (Voice.ANSWER, "a **quick** answer")):
+        transcript.say(voice, text)
+    assert transcript.text() == "a quick question\n\na **quick** answer"
+    assert not transcript.blocks[0].is_laid_out(transcript.manner)
+    assert transcript.text(Place(0, 2)) == "quick question\n\na **quick** answer"
+    assert transcript.blocks[0].is_laid_out(transcript.manner)
 
 
 def test_a_place_is_found_again_after_rewrapping() -> None:

@@ -189,6 +189,7 @@ async def test_of_a_long_conversation_only_what_is_near_the_window_is_laid_out()
     async with app.run_test(size=(40, 20)) as pilot:
         app.view.show(history(10_000))
         assert "Message 9999" in seen(app.view)
+        assert app.view.get_selection(SELECT_ALL)
         assert laid_out(app.view) < 60
         await pilot.resize_terminal(50, 20)
         await wait_until(lambda: app.view.transcript.width > 40)
@@ -232,6 +233,23 @@ async def test_a_jump_into_the_middle_shows_rows_in_their_order() -> None:
         view.scroll_end(animate=False)
         await wait_until(lambda: view.following)
         assert "Message 999" in seen(view)
+
+
+async def test_who_reads_above_the_end_stays_there_when_the_answer_becomes_markdown() -> None:
+    app = ViewApp()
+    async with app.run_test(size=(40, 12)) as pilot:
+        view = app.view
+        text = "\n\n".join(f"# Part {n}\n\n```python\nx\n```" for n in range(50))
+        answer(view, 1, text, whole=False)
+        await pilot.pause()
+        view.scroll_to(y=view.max_scroll_y // 2, animate=False)
+        await pilot.pause()
+        parts = re.findall(r"Part \d+", seen(view))
+        view.end(1)
+        view.update_rows(0.0)
+        await pilot.pause()
+        assert not view.following
+        assert set(parts) & set(re.findall(r"Part \d+", seen(view)))
 
 
 async def test_inspecting_keeps_what_is_at_the_top_in_place() -> None:
