@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from textual.app import App, ComposeResult
 from textual.geometry import Offset
 from textual.selection import SELECT_ALL, Selection
@@ -56,6 +57,31 @@ async def test_marks_are_painted_with_attributes_as_well_as_colour() -> None:
         assert styles["bonus"].bold
         assert not styles["plain"].underline
         assert not styles["plain"].bold
+
+
+@pytest.mark.parametrize(
+    ("no_color", "theme"),
+    [("1", DARK.name), ("1", "ansi-dark"), ("", "ansi-dark"), ("", "ansi-light")],
+    ids=["grey", "no colour", "ansi-dark", "ansi-light"],
+)
+async def test_without_colours_of_ours_every_mark_has_an_attribute_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, no_color: str, theme: str
+) -> None:
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", no_color)
+    app = ViewApp()
+    app.theme = theme
+    async with app.run_test():
+        view, marks = app.view, (Mark.ACCEPTED, Mark.CORRECTION, Mark.BONUS, Mark.PLAIN)
+        view.begin(Voice.ANSWER, 1)
+        for mark in marks:
+            view.append(mark.value, mark)
+        view.haunt("⟨rejected⟩", now=0.0)
+        view.update_rows(0.0)
+        styles = {s.text: s.style for s in view.render_line(0) if s.style is not None}
+        kinds = [styles[name] for name in (*marks, "⟨rejected⟩")]
+        attributes = {(s.bold, s.italic, s.underline, s.strike, s.reverse) for s in kinds}
+        assert len(attributes) == len(kinds)
 
 
 async def test_marking_off_paints_all_tokens_alike() -> None:
