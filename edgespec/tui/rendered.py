@@ -17,7 +17,6 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token as MarkdownToken
-from pygments.token import Token
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
@@ -193,24 +192,24 @@ def _without_margins(rows: list[Row]) -> list[Row]:
 
 
 class _CodeTheme(SyntaxTheme):
-    """Colours of code by what its parts are."""
+    """Colours of code by what its parts are, in the names of Pygments."""
 
     def __init__(self, looks: Looks) -> None:
         self._background = looks.fence
         self._styles: dict[TokenType, Style] = {
-            Token.Keyword: looks.keyword,
-            Token.Operator.Word: looks.keyword,
-            Token.Name.Function: looks.name,
-            Token.Name.Class: looks.name,
-            Token.Name.Tag: looks.keyword,
-            Token.Name.Decorator: looks.name,
-            Token.Name.Attribute: looks.name,
-            Token.Literal.String: looks.string,
-            Token.Literal.Number: looks.number,
-            Token.Comment: looks.comment,
-            Token.Generic.Inserted: looks.name,
-            Token.Generic.Deleted: looks.number,
-            Token.Generic.Heading: looks.keyword,
+            ("Keyword",): looks.keyword,
+            ("Operator", "Word"): looks.keyword,
+            ("Name", "Tag"): looks.keyword,
+            ("Name", "Function"): looks.name,
+            ("Name", "Class"): looks.name,
+            ("Name", "Decorator"): looks.name,
+            ("Name", "Attribute"): looks.name,
+            ("Literal", "String"): looks.string,
+            ("Literal", "Number"): looks.number,
+            ("Comment",): looks.comment,
+            ("Generic", "Inserted"): looks.name,
+            ("Generic", "Deleted"): looks.number,
+            ("Generic", "Heading"): looks.keyword,
         }
 
     def get_style_for_token(self, token_type: TokenType) -> Style:
