@@ -16,9 +16,11 @@ from edgespec.errors import BadInput, EdgespecError
 from edgespec.models import fit, memory
 from edgespec.models.available import Available, GpuMemory, available_memory, busy
 from edgespec.models.compat import check_vocabularies
+from edgespec.models.id_table import IdTable
 from edgespec.models.identity import fingerprint
 from edgespec.models.model_header import ModelHeader, header_of
 from edgespec.models.pairs import Pair
+from edgespec.models.shown import shown
 from edgespec.models.store import cache_dir, write_atomically
 from edgespec.options import LoadOptions, Speculation
 from edgespec.planning.cost import CostCurve
@@ -31,6 +33,7 @@ from edgespec.proposers.combine import FirstOf, Fixed
 from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.ngram import SHORTEST_FIXED, NGram
 from edgespec.proposers.nothing import Nothing
+from edgespec.proposers.trimmed import TrimmedSession
 
 Report = Callable[[str], None]
 DEFAULT_CONTEXT = 4096
@@ -162,13 +165,14 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
         model = backend.load(file, Placement(options.gpu_layers, options.cpu_moe))
         opened.append(model)
         target = measured_session(model, pair.target, options, report)
+        sample = model.tokenizer.encode(_SAMPLE, special=False)
         drafter = None
         if pair.draft is not None:
             file = backend.prepare(pair.draft, report)
             report(f"loading {pair.draft.name}")
             model = backend.load(file, Placement(options.draft_gpu_layers, guesses_only=True))
             opened.append(model)
-            drafter = _drafter(model, checked, options)
+            drafter = _drafter(model, checked, sample, options)
     except BaseException:
         for model in opened:
             model.close()
@@ -194,8 +198,8 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
 class _Checked:
     """What the files' headers promise.
 
-    formats: of target and draft. shared: ids that they have in common. memory: the plan against
-    what is free.
+    formats: of target and draft. shared: ids that they have in common. table: of a draft whose ids
+    are its own. memory: the plan against what is free.
     """
 
     pair: Pair
@@ -203,6 +207,7 @@ class _Checked:
     formats: tuple[str, ...]
     plan: memory.MemoryPlan
     shared: int
+    table: IdTable | None
     notes: tuple[str, ...]
     memory: str = ""
 
@@ -221,6 +226,11 @@ def usual_context(header: ModelHeader) -> int:
 
 def _check(pair: Pair, options: LoadOptions) -> _Checked:
     header = header_of(pair.target)
+    if header.id_table is not None:
+        raise BadInput(
+            f"{shown(header.path)} guesses for another model and cannot answer itself; name it with"
+            " --draft, beside the --target that it was trained for."
+        )
     draft = header_of(pair.draft) if pair.draft else None
     context = options.context or usual_context(header)
     shared = check_vocabularies(header, draft).shared if draft is not None else 0
@@ -233,7 +243,8 @@ def _check(pair: Pair, options: LoadOptions) -> _Checked:
     )
     memory.check_kv_type(plan)
     formats = tuple({model.format: None for model in (header, draft) if model is not None})
-    return _Checked(pair, header, formats, plan, shared, pair.notes)
+    table = draft.id_table if draft is not None else None
+    return _Checked(pair, header, formats, plan, shared, table, pair.notes)
 
 
 def _fitted(
@@ -269,11 +280,16 @@ def _fitted(
     return replace(checked, pair=pair, plan=plan, notes=tuple(notes), memory=line), options
 
 
-def _drafter(model: LoadedModel, checked: _Checked, options: LoadOptions) -> Drafter:
+def _drafter(
+    model: LoadedModel, checked: _Checked, sample: list[int], options: LoadOptions
+) -> Drafter:
+    """sample: some text in the target's ids."""
     context = checked.plan.draft_context
     settings = SessionOptions(context, options.threads, rows=memory.DRAFT_ROWS, lazy=True)
-    session = model.session(replace(settings, flash_attention=options.flash_attention))
-    prompt = model.tokenizer.encode(_SAMPLE, special=False)[: context // 2]
+    session: Session = model.session(replace(settings, flash_attention=options.flash_attention))
+    if (table := checked.table) is not None:
+        session = TrimmedSession(session, table.ids, table.unknown, checked.shared)
+    prompt = [token for token in sample if token < checked.shared][: context // 2]
     return Drafter(SmallModel(session, checked.shared), plain_seconds(session, prompt))
 
 

@@ -83,7 +83,11 @@ def one_line_each(stock: Stock) -> Iterator[str]:
 
 
 def _row(pair: InstalledPair) -> tuple[str, ...]:
-    state = "" if pair.complete else f"incomplete: 'edgespec pull {pair.name}' completes it"
+    state = "its draft model was trained here" if pair.trained else ""
+    if not pair.complete:
+        state = "incomplete: the target or the draft model is gone"
+        if not pair.trained:
+            state = f"incomplete: 'edgespec pull {pair.name}' completes it"
     return pair.name, size_text(pair.size), _ago(pair.name), state
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from edgespec.errors import IncompatiblePair
+from edgespec.models.id_table import IdTable, vocabulary_digest
 from edgespec.models.model_header import ModelHeader
 from edgespec.models.shown import shown
 from edgespec.models.vocabulary import TokenType
@@ -34,8 +35,11 @@ class Compatibility:
 def check_vocabularies(target: ModelHeader, draft: ModelHeader) -> Compatibility:
     """Compare the text of every id; ids that are padding in one of the two may differ.
 
+    A drafter with an id table must have been made for this target's vocabulary.
     Raises: IncompatiblePair naming the first id that differs.
     """
+    if (table := draft.id_table) is not None:
+        return _by_table(target, draft, table)
     if not target.tokens or not draft.tokens:
         return _on_trust(target, draft)
     if target.tokenizer != draft.tokenizer:
@@ -54,6 +58,16 @@ def check_vocabularies(target: ModelHeader, draft: ModelHeader) -> Compatibility
         notes.append(f"they split text differently before tokenizing ({pair})")
     notes += [_special_note(target, draft, name) for name in _SPECIAL]
     return Compatibility(shared, "; ".join(note for note in notes if note))
+
+
+def _by_table(target: ModelHeader, draft: ModelHeader, table: IdTable) -> Compatibility:
+    known = target.vocabulary_size
+    if not target.tokens or vocabulary_digest(target.tokens) != table.vocabulary:
+        raise _incompatible(target, draft, "it was trained for a model with another vocabulary")
+    if table.ids[-1] >= known:
+        what = f"its id table names id {table.ids[-1]}, and the target has {known}"
+        raise _incompatible(target, draft, what)
+    return Compatibility(known, f"the draft knows {len(table.ids)} of the target's {known} tokens")
 
 
 def _on_trust(target: ModelHeader, draft: ModelHeader) -> Compatibility:

@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from edgespec.errors import BadInput, EdgespecError
+from edgespec.models import trained
 from edgespec.models.found import FoundModel, Place, hub_cache, layers_of, ollama_root, places
 from edgespec.models.hub_removal import (
     delete_all,
@@ -34,7 +35,12 @@ class Removal:
 
 
 def removal_of_pair(pair: InstalledPair) -> Removal:
-    """A pulled pair: its files, but for those of other pulled pairs, and then its record."""
+    """A pulled pair: its files, but for those of other pulled pairs, and then its record.
+
+    Of a trained pair only the drafter goes.
+    """
+    if pair.trained:
+        return _of_trained(pair)
     others = [other for other in installed_pairs().pairs if other.name != pair.name]
     files = _files_of(pair)
     needed = {file for other in others for file in _files_of(other)}
@@ -47,6 +53,15 @@ def removal_of_pair(pair: InstalledPair) -> Removal:
         forget(pair.name)  # last: what could not be deleted can still be asked for by name
 
     return Removal(inner.freed, execute, kept)
+
+
+def _of_trained(pair: InstalledPair) -> Removal:
+    def execute() -> None:
+        trained.remove(pair)
+        forget(pair.name)
+
+    where = shown(pair.path(pair.target))
+    return Removal(trained.bytes_of(pair), execute, f"its target stays, in {where}")
 
 
 def removal_of_model(model: FoundModel) -> Removal:

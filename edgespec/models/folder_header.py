@@ -20,6 +20,7 @@ from edgespec.decoding.sampling import Sampling
 from edgespec.errors import BadInput, ModelFileError, NotFound
 from edgespec.models.catalogue import Format
 from edgespec.models.folder import needs_of_folder, weight_files
+from edgespec.models.id_table import IDS_KEY, VOCABULARY_KEY, IdTable, id_table
 from edgespec.models.needs import ModelNeeds
 from edgespec.models.shown import shown
 from edgespec.models.vocabulary import Vocabulary, read_json, read_vocabulary
@@ -120,6 +121,12 @@ class FolderHeader:
     @property
     def vocabulary_size(self) -> int:
         return len(self.tokens) or self.sizes.vocabulary
+
+    @property
+    def id_table(self) -> IdTable | None:
+        """Of a drafter whose ids are its own. Raises: ModelFileError where it makes no sense."""
+        ids, vocabulary = self.config.get(IDS_KEY), self.config.get(VOCABULARY_KEY)
+        return id_table(self.path, ids, vocabulary, self.vocabulary_size)
 
     @property
     def sampler(self) -> Mapping[str, float | int]:

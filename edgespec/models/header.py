@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from edgespec.decoding.sampling import Sampling
 from edgespec.errors import BadInput
 from edgespec.models.ggml import FILE_TYPES, TENSOR_TYPES
+from edgespec.models.id_table import IDS_KEY, VOCABULARY_KEY, IdTable, id_table
 from edgespec.models.wire import Strings, damaged
 
 if TYPE_CHECKING:
@@ -179,6 +180,12 @@ class GgufHeader:
         if type(size) is int:
             return size
         return next((t.dims[-1] for t in self.tensors if t.name == "token_embd.weight"), 0)
+
+    @property
+    def id_table(self) -> IdTable | None:
+        """Of a drafter whose ids are its own. Raises: ModelFileError where it makes no sense."""
+        ids, vocabulary = self.metadata.get(IDS_KEY), self.metadata.get(VOCABULARY_KEY)
+        return id_table(self.path, ids, vocabulary, self.vocabulary_size)
 
     @property
     def chat_template(self) -> str | None:

@@ -70,6 +70,14 @@ class InstalledPair:
         return sum(model.size for model in self.models)
 
     @property
+    def trained(self) -> bool:
+        """Whether its draft model was trained on this machine."""
+        if self.draft is None:
+            return False
+        folder = self.draft.files[0].parent
+        return folder.parent == trained_dir() and folder.name != ".."
+
+    @property
     def complete(self) -> bool:
         return not any(model.missing for model in self.models)
 
@@ -92,6 +100,11 @@ def data_dir() -> Path:
     if moved:
         return Path(os.path.expanduser(moved))  # an unknown ~user stays as it is
     return platformdirs.user_data_path("edgespec", appauthor=False)
+
+
+def trained_dir() -> Path:
+    """Where drafters lie that were trained here, a folder for each pair."""
+    return data_dir().absolute() / "trained"
 
 
 def installed_pairs() -> Records:

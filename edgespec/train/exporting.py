@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
+from edgespec.models.id_table import IDS_KEY, VOCABULARY_KEY
 from edgespec.models.store import write_atomically
 from edgespec.train.student import Shape, Student
 from edgespec.train.vocabulary import Vocabulary
 
-IDS_KEY = "edgespec.target_ids"
-TARGET_KEY = "edgespec.target_vocabulary"
 _LAYER = {
     "q": ("attn_q", "self_attn.q_proj"),
     "k": ("attn_k", "self_attn.k_proj"),
@@ -63,7 +62,7 @@ def write_gguf(
     writer.add_file_type(int(gguf.LlamaFileType.MOSTLY_Q8_0))
     writer.add_tokenizer_model("no_vocab")
     writer.add_array(IDS_KEY, vocabulary.ids.tolist())
-    writer.add_string(TARGET_KEY, target)
+    writer.add_string(VOCABULARY_KEY, target)
     for tensor, weights in _as_gguf(student):
         if weights.ndim == 1:
             writer.add_tensor(tensor, weights)
@@ -83,8 +82,8 @@ def write_safetensors(folder: Path, student: Student, vocabulary: Vocabulary, ta
     tensors = {name: weights.astype(np.float16) for name, weights in _as_hugging_face(student)}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     config = _config(student.shape) | {
-        "edgespec_target_ids": vocabulary.ids.tolist(),
-        "edgespec_target_vocabulary": target,
+        IDS_KEY: vocabulary.ids.tolist(),
+        VOCABULARY_KEY: target,
     }
     write_atomically(folder / "config.json", json.dumps(config).encode())
 

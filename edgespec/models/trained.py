@@ -1,0 +1,101 @@
+"""Drafters that were trained on this machine: where they lie, and the pairs that they make.
+
+Each has a folder of its own in the user's data folder, with the drafter as GGUF and as
+safetensors. Its target stays where it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Final
+
+from edgespec.errors import BadInput, EdgespecError
+from edgespec.models.catalogue import catalogue
+from edgespec.models.folder import weight_files
+from edgespec.models.installed import (
+    InstalledModel,
+    InstalledPair,
+    find_installed,
+    now,
+    record,
+    trained_dir,
+)
+from edgespec.models.pairs import DEMO
+from edgespec.models.shown import shown
+from edgespec.models.split import parts_of
+
+GGUF_NAME: Final = "drafter.gguf"
+FOLDER_NAME: Final = "drafter"
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
+_HERE: Final = "local"  # in place of a commit
+
+
+def check_name(name: str) -> None:
+    """Raises: BadInput where no trained pair can be called so."""
+    if not _NAME.fullmatch(name) or name.endswith((".gguf", ".")):
+        raise BadInput(
+            f"'{shown(name, 80)}' is no name for a pair; --out takes small letters, digits, dots,"
+            " hyphens and underscores, up to 80."
+        )
+    if name == DEMO or catalogue().find(name) is not None:
+        raise BadInput(f"'{name}' is the name of another pair; choose another with --out.")
+    taken = find_installed(name)
+    if taken is not None and not taken.trained:
+        raise BadInput(f"'{name}' was pulled to this machine; choose another name with --out.")
+
+
+def name_from(label: str) -> str:
+    """A name for the pair of a target that is called so."""
+    plain = re.sub(r"[^a-z0-9._-]+", "-", label.casefold().rpartition("/")[2]).strip("-._")
+    return f"{plain.removesuffix('.gguf')[:60] or 'model'}-trained"
+
+
+def folder_of(name: str) -> Path:
+    return trained_dir() / name
+
+
+def install(name: str, target: Path) -> InstalledPair:
+    """Make a pair of a target and the drafter that lies in its folder.
+
+    Raises: EdgespecError where the disk refuses.
+    """
+    draft = folder_of(name) / GGUF_NAME
+    both = InstalledModel("trained here", _HERE, (draft,), draft.stat().st_size)
+    pair = InstalledPair(name, "gguf", _in_place(target.absolute()), both, now())
+    record(pair)
+    return pair
+
+
+def remove(pair: InstalledPair) -> None:
+    """Delete the drafter of a trained pair. Raises: EdgespecError."""
+    folder = _folder(pair)
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        reason = shown(error.strerror or error)
+        raise EdgespecError(
+            f"{shown(folder)} cannot be deleted ({reason}); check its permissions."
+        ) from error
+
+
+def bytes_of(pair: InstalledPair) -> int:
+    """What remove() frees."""
+    files = (Path(top, name) for top, _, names in os.walk(_folder(pair)) for name in names)
+    return sum(file.lstat().st_size for file in files)
+
+
+def _folder(pair: InstalledPair) -> Path:
+    assert pair.trained
+    assert pair.draft is not None
+    return pair.draft.files[0].parent
+
+
+def _in_place(target: Path) -> InstalledModel:
+    files = weight_files(target) if target.is_dir() else parts_of(target)
+    size = sum(file.stat().st_size for file in files)
+    return InstalledModel(target.name, _HERE, tuple(files), size)
