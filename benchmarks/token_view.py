@@ -30,6 +30,7 @@ from edgespec.decoding.events import (
     Round,
     Stop,
 )
+from edgespec.options import AnswerOptions, Speculation, Turn
 from edgespec.tui.app import ChatApp, ChatSetup
 
 TOKENS = 3000
@@ -59,12 +60,7 @@ class Info:
     context: int = 8192
     exactness: str = "bit-exact"
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Speculation:
-    proposer: str = "auto"
-    always_draft: bool = False
+    memory: str = ""
 
 
 @dataclass
@@ -73,7 +69,7 @@ class ScriptedModel:
 
     texts: list[str]
     info: Info = Info()
-    speculation: Speculation = Speculation()
+    speculation: Speculation = field(default_factory=Speculation)
     plain_tokens_per_second: float | None = 100.0
     context_used: int = 0
     late_s: list[float] = field(default_factory=list)
@@ -88,7 +84,7 @@ class ScriptedModel:
 
     def cancel(self) -> None: ...
 
-    def stream(self, text: str) -> Iterator[Event]:
+    def answer(self, turn: Turn) -> Iterator[Event]:
         yield PromptRead(10, 10, 0, 0.0)
         started = time.perf_counter()
         for index in range(0, len(self.texts), PER_ROUND):
@@ -127,15 +123,15 @@ def fence() -> Iterator[str]:
 async def measure(app: ChatApp, model: ScriptedModel) -> dict[str, object]:
     lags: list[float] = []
     async with app.run_test(headless=not sys.stderr.isatty(), size=(120, 40)) as pilot:
-        while not app.ready:
+        while not app.backstage.ready:
             await asyncio.sleep(0.05)
         await pilot.press("g", "o")
         await asyncio.sleep(0.5)
         before, began = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
         await pilot.press("enter")
-        while not app.busy and app.view.transcript.text().count("\n") < 20:
+        while not app.backstage.busy and app.view.transcript.text().count("\n") < 20:
             await asyncio.sleep(0.005)
-        while app.busy:
+        while app.backstage.busy:
             asked = time.perf_counter()
             await asyncio.sleep(0.02)
             lags.append(time.perf_counter() - asked - 0.02)
@@ -162,10 +158,10 @@ def main() -> None:
     kind = parser.parse_args().kind
     tokens = {"prose": prose, "fence": fence}[kind]()
     model = ScriptedModel(list(itertools.islice(tokens, TOKENS)))
-    setup = ChatSetup(lambda report: model, "", None, "benchmark")  # type: ignore[arg-type,return-value]
+    setup = ChatSetup(lambda report: model, "", AnswerOptions(), "benchmark")  # type: ignore[arg-type,return-value]
     app = ChatApp(setup)
     figures = asyncio.run(measure(app, model))
-    app.engine.stop(5.0)
+    app.backstage.close(5.0)
     print(json.dumps({"kind": kind, "cpus": os.cpu_count(), **figures}))
 
 

@@ -76,7 +76,7 @@ class ChatApp(App[None]):
     #side > * { display: none; width: 100%; }
     #side > .-open { display: block; }
     .-narrow #room { layout: vertical; }
-    .-narrow #side { width: 100%; height: 1fr; }
+    .-narrow #side { width: 100%; height: 2fr; }
     """
 
     def __init__(self, setup: ChatSetup) -> None:

@@ -86,8 +86,17 @@ class Backstage:
         self.editing: int | None = None
         self.shelf = Shelf(setup.history, self._opened)
         self.talking = Talking(self.engine, stage.view, stage.inspector, self.shelf.current)
-        controls = Controls(self.engine, stage.view, stage.inspector, self._options, stage.notice)
-        self.steering = Steering(self.talking, controls)
+        self.steering = Steering(
+            self.talking,
+            Controls(
+                self.engine,
+                stage.view,
+                stage.inspector,
+                self._options,
+                stage.notice,
+                self._count_conversation,
+            ),
+        )
         self.speculating = Speculating(self.engine, stage.notice, lambda: self.busy)
         self._loading, self._title = "loading", setup.title
         self._facts = Situation(pair="")

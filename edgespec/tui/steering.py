@@ -33,13 +33,17 @@ _ELSEWHERE = "this token is not on the branch that is open"
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """What steering may use of the app. options: those that are set now. tell: a passing line."""
+    """What steering may use of the app.
+
+    options: those that are set now. tell: a passing line. recount: another path is open.
+    """
 
     engine: Engine
     view: TokenView
     inspector: Inspector
     options: Callable[[], AnswerOptions]
     tell: Callable[[str], None]
+    recount: Callable[[], None]
 
 
 class Steering:
@@ -116,6 +120,7 @@ class Steering:
         elif self._free():
             self._talking.conversation.switch(id)
             self._talking.show()
+            self._use.recount()
 
     # without speculation
 

@@ -122,8 +122,8 @@ class Talking:
         self.show()
 
     def count_used(self, tokens: int) -> None:
-        """What the conversation takes, where no answer has told it yet."""
-        if self.stats is None:
+        """What the conversation takes, about, where no answer has told it."""
+        if not self.busy:
             self._known_used = tokens
 
     def show(self) -> None:
