@@ -47,6 +47,7 @@ class TableSession:
         self.forwards = 0
         self.widths: list[int] = []
         self._draft = EMPTY
+        self._lines: dict[int, list[int]] = {}  # what each node of the draft follows, and itself
 
     def prefill(self, tokens: Tokens) -> Iterator[int]:
         same = common_prefix(np.asarray(self.cache, dtype=np.int32), tokens[:-1])
@@ -59,23 +60,35 @@ class TableSession:
 
     def verify(self, draft: Draft) -> Scores:
         assert self.pending is not None, "verify() before the prompt was read"
-        if len(self.cache) + 1 + len(draft) > self._cells:
-            raise CacheFull(f"{len(draft) + 1} rows do not fit beside {len(self.cache)}.")
-        self._draft = draft
+        self._lines = {}
+        self._draft = EMPTY
+        return self._pass({ROOT: [*self.cache[-3:], self.pending]}, draft)
+
+    def extend(self, grown: Draft) -> Scores:
+        assert self._lines, "extend() without a verify() before it"
+        return self._pass({}, grown)
+
+    def _pass(self, lines: dict[int, list[int]], grown: Draft) -> Scores:
+        known = len(self._draft)
+        if len(self.cache) + 1 + len(grown) > self._cells:
+            raise CacheFull(f"{len(grown) + 1} rows do not fit beside {len(self.cache)}.")
+        for node in range(known, len(grown)):
+            above = {**self._lines, **lines}[grown.parents[node]]
+            lines[node] = [*above, grown.tokens[node]]
+        self._lines.update(lines)
+        self._draft = grown
         self.forwards += 1
-        self.widths.append(len(draft) + 1)
-        lines: dict[int, list[int]] = {ROOT: [*self.cache[-3:], self.pending]}
-        for node, parent in enumerate(draft.parents):
-            lines[node] = [*lines[parent], draft.tokens[node]]
+        self.widths.append(len(lines))
         return TableScores({node: self.row(line) for node, line in lines.items()})
 
     def commit(self, path: Sequence[int], next_token: int) -> None:
         assert self.pending is not None
+        self._lines = {}
         self.cache += [self.pending, *(self._draft.tokens[node] for node in path)]
         self.pending = next_token
 
     def reset(self) -> None:
-        self.cache, self.pending, self._draft = [], None, EMPTY
+        self.cache, self.pending, self._draft, self._lines = [], None, EMPTY, {}
 
     def row(self, history: Sequence[int]) -> Row:
         """The scores after `history`, float32 [vocab]."""
@@ -112,6 +125,7 @@ def check_session(make: Callable[[], Session], check: ContractCheck | None = Non
     check = check or ContractCheck()
     rng = np.random.default_rng(check.seed)
     _verify_equals_step_by_step(make, check, rng)
+    _growth_equals_one_verify(make, check, rng)
     _rollback_leaves_nothing(make, check, rng)
     _prefix_is_reused(make, check, rng)
     _abandoned_prefill_is_harmless(make, check, rng)
@@ -182,6 +196,36 @@ def _verify_equals_step_by_step(
         claim = f"node {node} of one verify equals reading its path"
         _close(row, _fresh_row(make, [*prompt, *_line(draft, node)]), check, claim)
         assert tops[node] == int(row.argmax()), "top() is the argmax of logits()"
+
+
+def _growth_equals_one_verify(
+    make: Callable[[], Session], check: ContractCheck, rng: np.random.Generator
+) -> None:
+    grown, whole = make(), make()
+    committed = _prompt(grown, rng)
+    read(grown, committed)
+    for number in range(check.rounds // 5):
+        draft = random_draft(grown, rng, int(rng.integers(2, 25)))
+        sizes = sorted({int(n) for n in rng.integers(0, len(draft) + 1, 3)} | {len(draft)})
+        read(whole, committed)
+        scores = whole.verify(draft)
+        rows = {node: scores.logits(node).copy() for node in range(ROOT, len(draft))}
+        known = ROOT
+        for size in sizes:
+            part = draft.cut(size)
+            scores = grown.verify(part) if known == ROOT else grown.extend(part)
+            for node in range(known, size):
+                claim = f"node {node} of a tree that grew equals the node of one verify"
+                _close(scores.logits(node).copy(), rows[node], check, claim)
+                assert scores.top(node) == int(scores.logits(node).argmax())
+            known = size
+        if number % 4 == 3:
+            continue  # given up: the next round must not see it
+        path, next_token = random_path(draft, rng), int(rng.integers(0, grown.caps.vocab))
+        grown.commit(path, next_token)
+        committed += [*(draft.tokens[node] for node in path), next_token]
+    row = grown.verify(EMPTY).logits(ROOT).copy()
+    _close(row, _fresh_row(make, committed), check, "of a tree that grew only the path is left")
 
 
 def _rollback_leaves_nothing(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,21 +12,24 @@ from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row, Tokens
 from edgespec.decoding.history import TokenHistory, common_prefix
 from edgespec.decoding.session import Caps
 from edgespec.errors import BackendFailed, CacheFull
+from edgespec_llamacpp.branches import Branches
 from edgespec_llamacpp.library import last_errors, library, raise_kept_interrupt
 
 MAX_ROWS = 65  # the pending token and 64 guesses
 MAX_LEAVES = 64
-SLOT = 0  # the sequence of the committed text; leaves of a tree use it and those above
 
 
 class LlamaScores:
-    """Rows of the latest decode, read in place; the next decode overwrites them."""
+    """Rows of the latest decode, read in place; the next decode overwrites them.
 
-    def __init__(self, rows: Row) -> None:
-        self._rows = rows
+    first: the node of the first row.
+    """
+
+    def __init__(self, rows: Row, first: int = ROOT) -> None:
+        self._rows, self._first = rows, first
 
     def top(self, node: int) -> int:
-        row = self._rows[node - ROOT]
+        row = self.logits(node)
         best = int(row.argmax())
         if not np.isfinite(row[best]):
             raise BackendFailed(
@@ -37,50 +39,33 @@ class LlamaScores:
         return best
 
     def logits(self, node: int) -> Row:
-        row: Row = self._rows[node - ROOT]
+        assert node >= self._first, "scores of an earlier pass"
+        row: Row = self._rows[node - self._first]
         return row
 
 
-@dataclass(frozen=True, slots=True)
-class Leaves:
-    """Which leaf sequences run through each node of a draft, and through the pending token."""
-
-    of_node: tuple[tuple[int, ...], ...]
-    count: int
-
-    @classmethod
-    def of(cls, draft: Draft) -> Leaves:
-        has_child = set(draft.parents)
-        leaves = [node for node in range(len(draft)) if node not in has_child]
-        through: list[list[int]] = [[] for _ in range(len(draft))]
-        for number, leaf in enumerate(leaves):
-            node = leaf
-            while node != ROOT:
-                through[node].append(number)
-                node = draft.parents[node]
-        return cls(tuple(tuple(t) for t in through), max(1, len(leaves)))
-
-
 class LlamaSession:
-    """The cache of one conversation in a llama.cpp context of its own.
+    """The cache of one conversation in a llama.cpp context, which may hold others beside it.
 
     chunk: tokens of a prompt that are read in one pass. ride: up to so many unread tokens wait
     for the next verify; that saves a pass, but its width, and with it the rounding, then varies.
+    slot: the sequence of the committed text; leaves of a tree use it and as many above it as a
+    draft has nodes. The session at 0 owns the context.
     The cache holds `_cached`; `_owed` are the tokens that wait.
     """
 
-    def __init__(self, context: Any, caps: Caps, chunk: int, ride: int = 0) -> None:
-        self.caps, self._ride = caps, ride
+    def __init__(self, context: Any, caps: Caps, chunk: int, ride: int = 0, slot: int = 0) -> None:
+        self.caps, self._ride, self._slot = caps, ride, slot
         self._lib = library()
         self._context, self._chunk = context, chunk
         self._memory = self._lib.llama_get_memory(context)
         self._batch = self._lib.llama_batch_init(chunk + MAX_ROWS, 0, MAX_LEAVES)
-        self._fields = _BatchFields(self._batch, chunk + MAX_ROWS)
+        self._fields = _BatchFields(self._batch, chunk + MAX_ROWS, slot)
         self._cached = TokenHistory()
         self._owed: list[int] = []
         self._pending: int | None = None
         self._draft = EMPTY
-        self._leaves = Leaves((), 1)
+        self._branches, self._root = Branches(), 0  # the root's position
         self._unsettled = False  # the cache holds rows of a verify that was not committed
 
     def prefill(self, tokens: Tokens) -> Iterator[int]:
@@ -101,52 +86,75 @@ class LlamaSession:
         self._settle()
         line = [*self._owed, self._pending]
         base = len(self._cached)
-        if base + len(line) + len(draft) > self.caps.context:
-            raise CacheFull(
-                f"A pass of {len(line) + len(draft)} tokens does not fit: the context of"
-                f" {self.caps.context} tokens holds {base}. Raise --context or start a new chat."
-            )
-        self._draft = draft
+        self._check_room(base, len(line) + len(draft))
+        self._draft, self._branches, self._root = draft, Branches(), base + len(line) - 1
         self._fields.fill([*line, *draft.tokens], base, first_output=len(self._owed))
         if not draft.is_chain:
-            self._spread(draft, len(line), base)
+            self._lay_out(draft, 0, len(line))
+            for row in range(len(line)):
+                self._fields.belongs_to(row, range(self._branches.count))
         self._unsettled = True
         self._decode()
         return LlamaScores(self._rows(len(draft) + 1))
 
+    def extend(self, grown: Draft) -> LlamaScores:
+        assert self._unsettled, "extend() without a verify() before it"
+        assert len(grown) < self.caps.rows, "extend() to more rows than the session has"
+        known = len(self._draft)
+        self._check_room(self._root + 1 + known, len(grown) - known)
+        if known and not self._branches.through:
+            self._branches.grow(self._draft)
+        self._fields.fill(grown.tokens[known:], self._root + 1 + known, first_output=0)
+        self._lay_out(grown, known, 0)
+        self._draft = grown
+        self._decode()
+        return LlamaScores(self._rows(len(grown) - known), known)
+
     def commit(self, path: Sequence[int], next_token: int) -> None:
         assert self._pending is not None
         assert self._unsettled, "commit() without a verify() before it"
-        base = len(self._cached) + len(self._owed) + 1
-        if self._draft.is_chain:
-            if len(path) < len(self._draft):
-                self._remove(SLOT, base + len(path))
-        else:
-            self._keep_winner(path, base)
+        if self._branches.count > 1:
+            self._keep_winner(path, self._root + 1)
+        elif len(path) < len(self._draft):
+            self._remove(self._slot, self._root + 1 + len(path))
         self._cached.extend([*self._owed, self._pending, *(self._draft.tokens[n] for n in path)])
         self._owed, self._pending = [], next_token
         self._draft, self._unsettled = EMPTY, False
 
     def reset(self) -> None:
         """Forget everything."""
-        self._lib.llama_memory_clear(self._memory, True)
-        self._cached.truncate(0)
+        self._forget()
         self._owed, self._pending, self._draft, self._unsettled = [], None, EMPTY, False
 
     def close(self) -> None:
-        """Free the cache; the session is of no use afterwards."""
+        """Free the cache, if it is its own; the session is of no use afterwards."""
         if self._context is not None:
             self._lib.llama_batch_free(self._batch)
-            self._lib.llama_free(self._context)
+            if self._slot == 0:
+                self._lib.llama_free(self._context)
             self._context = None
+
+    def _check_room(self, base: int, rows: int) -> None:
+        if base + rows > self.caps.context:
+            raise CacheFull(
+                f"A pass of {rows} tokens does not fit: the context of {self.caps.context} tokens"
+                f" holds {base}. Raise --context or start a new chat."
+            )
+
+    def _forget(self) -> None:
+        """Empty this session's sequences, and no others."""
+        for leaf in range(self._branches.count):
+            self._lib.llama_memory_seq_rm(self._memory, self._slot + leaf, -1, -1)
+        self._branches = Branches()
+        self._cached.truncate(0)
 
     def _keep(self, wanted: int) -> int:
         """Drop what the cache holds beyond `wanted` tokens; returns how many really stay."""
         if wanted < len(self._cached) and not self._lib.llama_memory_seq_rm(
-            self._memory, SLOT, wanted, -1
+            self._memory, self._slot, wanted, -1
         ):
             # a state that cannot go back to this place is read anew
-            self._lib.llama_memory_clear(self._memory, False)
+            self._forget()
             wanted = 0
         self._cached.truncate(wanted)
         return wanted
@@ -156,12 +164,11 @@ class LlamaSession:
         if not self._unsettled:
             return
         self._unsettled = False
-        for leaf in range(1, self._leaves.count if not self._draft.is_chain else 1):
-            self._lib.llama_memory_seq_rm(self._memory, leaf, -1, -1)
-        if not self._lib.llama_memory_seq_rm(self._memory, SLOT, len(self._cached), -1):
+        for leaf in range(1, self._branches.count):
+            self._lib.llama_memory_seq_rm(self._memory, self._slot + leaf, -1, -1)
+        if not self._lib.llama_memory_seq_rm(self._memory, self._slot, len(self._cached), -1):
             again = self._cached.array.tolist()
-            self._lib.llama_memory_clear(self._memory, False)
-            self._cached.truncate(0)
+            self._forget()
             while again:
                 again = self._read_some(again)
 
@@ -175,17 +182,17 @@ class LlamaSession:
         self._cached.extend(part)
         return tokens[n:]
 
-    def _spread(self, draft: Draft, line: int, base: int) -> None:
-        """Lay a tree over the batch: a sequence for each leaf, positions by depth."""
-        self._leaves = Leaves.of(draft)
-        everyone = tuple(range(self._leaves.count))
-        for leaf in everyone[1:]:
-            self._lib.llama_memory_seq_cp(self._memory, SLOT, leaf, -1, -1)
-        for row in range(line):
-            self._fields.belongs_to(row, everyone)
-        for node, depth in enumerate(draft.depths()):
-            self._fields.belongs_to(line + node, self._leaves.of_node[node])
-            self._fields.position[line + node] = base + line - 1 + depth
+    def _lay_out(self, tree: Draft, known: int, row: int) -> None:
+        """Lay the nodes from `known` on over the batch from `row` on: a sequence for each leaf,
+        positions by depth."""
+        copy = self._lib.llama_memory_seq_cp
+        depths = [*tree.depths(), 0]  # the last one is the root's
+        for fork in self._branches.grow(tree):
+            end = self._root + 1 + depths[fork.node]
+            copy(self._memory, self._slot + fork.source, self._slot + fork.sequence, -1, end)
+        for at, node in enumerate(range(known, len(tree)), row):
+            self._fields.belongs_to(at, self._branches.through[node])
+            self._fields.position[at] = self._root + depths[node]
 
     def _keep_winner(self, path: Sequence[int], base: int) -> None:
         """Make the winning leaf's cells the slot's own; free every other leaf's.
@@ -193,14 +200,14 @@ class LlamaSession:
         Touches this session's sequences only, unlike llama_memory_seq_keep.
         """
         rm, copy = self._lib.llama_memory_seq_rm, self._lib.llama_memory_seq_cp
-        winner = self._leaves.of_node[path[-1]][0] if path else SLOT
+        winner = self._branches.one_through(path[-1]) if path else 0
         end = base + len(path)
-        if winner != SLOT:
-            self._remove(SLOT, base)
-            copy(self._memory, winner, SLOT, base, end)
-        for leaf in range(1, self._leaves.count):
-            rm(self._memory, leaf, -1, -1)
-        self._remove(SLOT, end)
+        if winner:
+            self._remove(self._slot, base)
+            copy(self._memory, self._slot + winner, self._slot, base, end)
+        for leaf in range(1, self._branches.count):
+            rm(self._memory, self._slot + leaf, -1, -1)
+        self._remove(self._slot, end)
 
     def _remove(self, sequence: int, start: int) -> None:
         if not self._lib.llama_memory_seq_rm(self._memory, sequence, start, -1):
@@ -230,10 +237,10 @@ class LlamaSession:
 
 
 class _BatchFields:
-    """A llama_batch seen as arrays."""
+    """A llama_batch seen as arrays. Sequences are counted from `slot`."""
 
-    def __init__(self, batch: Any, room: int) -> None:
-        self._batch = batch
+    def __init__(self, batch: Any, room: int, slot: int) -> None:
+        self._batch, self._slot = batch, slot
         self.position = np.ctypeslib.as_array(batch.pos, (room,))
         self._token = np.ctypeslib.as_array(batch.token, (room,))
         self._sequences = np.ctypeslib.as_array(batch.n_seq_id, (room,))
@@ -250,11 +257,11 @@ class _BatchFields:
         self._output[first_output:n] = 1
         self._sequences[:n] = 1
         for row in range(n):
-            self._members[row][0] = SLOT
+            self._members[row][0] = self._slot
 
     def belongs_to(self, row: int, leaves: Sequence[int]) -> None:
         self._sequences[row] = len(leaves)
-        self._members[row][: len(leaves)] = leaves
+        self._members[row][: len(leaves)] = [self._slot + leaf for leaf in leaves]
 
 
 def _address(pointer: Any) -> int:

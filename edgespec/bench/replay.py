@@ -80,6 +80,9 @@ class Scripted:
         depths = [0, *draft.depths()]
         return Says({node: text[at + depths[node - ROOT]] for node in range(ROOT, len(draft))})
 
+    def extend(self, grown: Draft) -> Says:
+        return self.verify(grown)
+
     def commit(self, path: Sequence[int], next_token: int) -> None:
         self._at += len(path) + 1
 

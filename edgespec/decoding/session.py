@@ -29,7 +29,7 @@ class Caps:
 
 
 class Scores(Protocol):
-    """Target scores for one verify(), valid until the next verify() or prefill().
+    """Target scores of one pass, valid until the next verify(), extend() or prefill().
 
     Row ROOT (-1) scores what follows the pending token, row i what follows draft node i.
     Rows stay where they are until asked for.
@@ -66,6 +66,15 @@ class Session(Protocol):
         """One forward pass over [pending, *draft]; nothing in it that commit() cannot drop.
 
         Raises: CacheFull when the pass does not fit.
+        """
+        ...
+
+    def extend(self, grown: Draft) -> Scores:
+        """One forward pass over the nodes that `grown` has beyond the latest verify() or extend().
+
+        grown: begins with the draft of that pass, of which nothing was committed, and keeps to
+        the limits of verify(). The scores are those of the new nodes only.
+        Raises: CacheFull when the pass does not fit; the draft is then to be given up.
         """
         ...
 

@@ -38,14 +38,21 @@ class TrimmedSession:
         return self._session.prefill(self._own[tokens])
 
     def verify(self, draft: Draft) -> Scores:
-        own = Draft(self._own[list(draft.tokens)].tolist(), draft.parents, draft.source, draft.q)
-        return _Spread(self._session.verify(own if draft else draft), self._ids, self._vocab)
+        return _Spread(self._session.verify(self._in_own_ids(draft)), self._ids, self._vocab)
+
+    def extend(self, grown: Draft) -> Scores:
+        return _Spread(self._session.extend(self._in_own_ids(grown)), self._ids, self._vocab)
 
     def commit(self, path: Sequence[int], next_token: int) -> None:
         self._session.commit(path, int(self._own[next_token]))
 
     def reset(self) -> None:
         self._session.reset()
+
+    def _in_own_ids(self, draft: Draft) -> Draft:
+        if not draft:
+            return draft
+        return Draft(self._own[list(draft.tokens)].tolist(), draft.parents, draft.source, draft.q)
 
 
 class _Spread:

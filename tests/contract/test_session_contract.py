@@ -59,9 +59,29 @@ class KeepsOneRejected(LlamaSession):
 class PositionsByIndex(LlamaSession):
     """Lays a tree out as if it were a chain: siblings follow each other."""
 
-    def _spread(self, draft: Draft, line: int, base: int) -> None:
-        super()._spread(draft, line, base)
-        self._fields.position[line : line + len(draft)] = base + line + np.arange(len(draft))
+    def _lay_out(self, tree: Draft, known: int, row: int) -> None:
+        super()._lay_out(tree, known, row)
+        more = len(tree) - known
+        self._fields.position[row : row + more] = self._root + 1 + known + np.arange(more)
+
+
+class SeesEverything(LlamaSession):
+    """A causal mask: each node sees all rows before it, whatever branch they are on."""
+
+    def _lay_out(self, tree: Draft, known: int, row: int) -> None:
+        super()._lay_out(tree, known, row)
+        for at in range(row, row + len(tree) - known):
+            self._fields.belongs_to(at, range(self._branches.count))
+
+
+class BeginsBranchesEmpty(LlamaSession):
+    """A branch that begins below an earlier pass does not see what lies above it."""
+
+    def _lay_out(self, tree: Draft, known: int, row: int) -> None:
+        super()._lay_out(tree, known, row)
+        if not row:
+            for at, node in enumerate(range(known, len(tree))):
+                self._fields.belongs_to(at, [self._branches.count + node])
 
 
 class MixesUpRows(LlamaSession):
@@ -76,7 +96,10 @@ def _broken(model: Any, kind: type[LlamaSession]) -> LlamaSession:
     return made
 
 
-@pytest.mark.parametrize("kind", [KeepsOneRejected, PositionsByIndex, MixesUpRows])
+BROKEN = [KeepsOneRejected, PositionsByIndex, SeesEverything, BeginsBranchesEmpty, MixesUpRows]
+
+
+@pytest.mark.parametrize("kind", BROKEN)
 def test_the_contract_catches_a_broken_session(llama: Models, kind: type[LlamaSession]) -> None:
     with pytest.raises((AssertionError, BackendFailed), match=r"rows differ|llama\.cpp could not"):
         check_session(lambda: _broken(llama(layers=2), kind), LLAMA)
