@@ -1,0 +1,28 @@
+"""Tiny models on MLX, each made once. Kernels are not compiled: exact, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tiny_mlx import MlxModels
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels_are_not_compiled() -> Iterator[None]:
+    core = pytest.importorskip("mlx.core", reason="mlx is not installed")
+    core.disable_compile()
+    yield
+    core.enable_compile()
+
+
+@pytest.fixture(scope="session")
+def mlx_models(kernels_are_not_compiled: None) -> MlxModels:
+    """Models by family and shape: `mlx_models("gemma2", bits=4) -> MlxModel`."""
+    pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
+    from tiny_mlx import MlxModels
+
+    return MlxModels()
