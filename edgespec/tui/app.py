@@ -44,7 +44,7 @@ _NOTICE_S = 2.5
 _PATIENCE_S = 10.0
 _HINT = "[@click=app.command_palette]Ctrl+P menu[/] · [@click=app.help]F1 help[/]"
 _MARKINGS = (Marking.OFF, Marking.TINT, Marking.INSPECT)
-_WIDE = 100  # cells; with fewer, panels lie below the conversation
+_WIDE, _TALL = 100, 22  # cells; with fewer, panels lie below the conversation and cover it
 
 
 def run_chat(setup: ChatSetup) -> None:
@@ -69,6 +69,7 @@ class ChatApp(App[None]):
     TITLE = "edgespec"
     BINDINGS: ClassVar[list[BindingType]] = [*BINDINGS]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]  # noqa: RUF012
     CSS = """
     #room { height: 1fr; }
     #side { width: 48; height: 1fr; display: none; }
@@ -76,7 +77,8 @@ class ChatApp(App[None]):
     #side > * { display: none; width: 100%; }
     #side > .-open { display: block; }
     .-narrow #room { layout: vertical; }
-    .-narrow #side { width: 100%; height: 2fr; }
+    .-narrow #side { width: 100%; height: 1fr; }
+    .-narrow.-short #side { height: 4fr; }
     """
 
     def __init__(self, setup: ChatSetup) -> None:

@@ -40,7 +40,8 @@ class Replay:
         """At most as many tokens as there were, for an answer that was cut off."""
         from edgespec.options import Speculation
 
-        options = replace(turn.options, max_tokens=max(len(made.ids), 1), alternatives=0)
+        count = max(len(made.ids) - len(turn.begun), 1)
+        options = replace(turn.options, max_tokens=count, alternatives=0)
         plain = Speculation(proposer="none")
         turn = replace(turn, options=options, speculation=plain)
         return cls(number, key, turn, made.ids, made.runs, made.figures)
@@ -58,7 +59,8 @@ class Replay:
 
     @property
     def phase(self) -> str:
-        return f"replaying without speculation: {len(self.again)} of {len(self.ids)} tokens"
+        count = len(self.ids) - len(self.turn.begun)
+        return f"replaying without speculation: {len(self.again)} of {count} tokens"
 
     @property
     def written(self) -> tuple[int, ...]:
