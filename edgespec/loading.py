@@ -17,7 +17,7 @@ from edgespec.models import fit, memory
 from edgespec.models.available import Available, GpuMemory, available_memory, busy
 from edgespec.models.compat import check_vocabularies
 from edgespec.models.id_table import IdTable
-from edgespec.models.identity import fingerprint
+from edgespec.models.identity import fingerprint, label_of
 from edgespec.models.model_header import ModelHeader, header_of
 from edgespec.models.pairs import Pair
 from edgespec.models.shown import shown
@@ -161,7 +161,7 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
     opened: list[LoadedModel] = []
     try:
         file = backend.prepare(pair.target, report)
-        report(f"loading {pair.target.name}")
+        report(f"loading {label_of(pair.target)}")
         model = backend.load(file, Placement(options.gpu_layers, options.cpu_moe))
         opened.append(model)
         target = measured_session(model, pair.target, options, report)
@@ -169,7 +169,7 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
         drafter = None
         if pair.draft is not None:
             file = backend.prepare(pair.draft, report)
-            report(f"loading {pair.draft.name}")
+            report(f"loading {label_of(pair.draft)}")
             model = backend.load(file, Placement(options.draft_gpu_layers, guesses_only=True))
             opened.append(model)
             drafter = _drafter(model, checked, sample, options)
@@ -306,7 +306,7 @@ def measured_session(
     measurement = _remembered(file)
     at_rest = (measurement is not None and measurement.at_rest) or not busy()
     if measurement is None or at_rest > measurement.at_rest:
-        report(f"measuring what a pass of {path.name} costs here; once, for some seconds")
+        report(f"measuring what a pass of {label_of(path)} costs here; once, for some seconds")
         prompt = model.tokenizer.encode(_SAMPLE * 12, special=False)
         room = min(_SAMPLE_TOKENS, session.caps.context // 2)
         measurement = measure(session, prompt[:room])

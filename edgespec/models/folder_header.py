@@ -21,6 +21,7 @@ from edgespec.errors import BadInput, ModelFileError, NotFound
 from edgespec.models.catalogue import Format
 from edgespec.models.folder import needs_of_folder, weight_files
 from edgespec.models.id_table import IDS_KEY, VOCABULARY_KEY, IdTable, id_table
+from edgespec.models.identity import label_of
 from edgespec.models.needs import ModelNeeds
 from edgespec.models.shown import shown
 from edgespec.models.vocabulary import Vocabulary, read_json, read_vocabulary
@@ -72,7 +73,7 @@ class FolderHeader:
 
     @property
     def name(self) -> str:
-        return self.path.resolve().name
+        return label_of(self.path.absolute())
 
     @property
     def kind(self) -> str:

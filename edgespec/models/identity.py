@@ -25,6 +25,15 @@ def fingerprint(path: Path) -> str:
     return digest.hexdigest()
 
 
+def label_of(path: Path) -> str:
+    """What people call the model at a path: a file or a folder by its name, and a snapshot in the
+    hub's cache by its repository."""
+    repo = path.parent.parent.name
+    if path.parent.name == "snapshots" and repo.startswith("models--"):
+        return repo.removeprefix("models--").replace("--", "/", 1)
+    return path.name
+
+
 def _of_folder(folder: Path) -> str:
     digest = hashlib.blake2b(digest_size=8)
     for file in [*sorted(folder.glob("*.json")), *weight_files(folder)]:

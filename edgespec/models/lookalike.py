@@ -35,7 +35,7 @@ def describe(head: bytes) -> tuple[str, str]:
         if head.startswith(magic):
             return what, next_step
     if _is_safetensors(head):
-        return "a safetensors file", _GET_GGUF
+        return "a safetensors file", "to run it with MLX, name the folder that it lies in"
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if text.startswith((b"<!doctype", b"<html", b"<head", b"<?xml")):
         return (

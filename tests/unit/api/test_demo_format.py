@@ -186,3 +186,15 @@ def test_another_file_is_another_decision(
     second = _chosen(Pair("demo", tiny_models(layers=2)))
     assert first.target != second.target
     assert len(backend.written) == 2
+
+
+def test_a_backend_that_writes_no_other_format_runs_the_demo_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, shipped: Pair
+) -> None:
+    class ReadsOnly:
+        @classmethod
+        def load(cls, path: Path, placement: Placement) -> Weights:
+            raise AssertionError("nothing has to be measured")
+
+    monkeypatch.setattr(demo.backends, "find", lambda name: ReadsOnly)
+    assert _chosen(shipped) == shipped

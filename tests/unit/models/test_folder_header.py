@@ -225,3 +225,16 @@ def test_a_folder_without_a_tokenizer_is_paired_on_trust(folder: Path, tmp_path:
     small = make(tmp_path / "small")
     (small / "tokenizer.json").unlink()
     assert "on trust" in resolve(None, str(folder), str(small)).notes[0]
+
+
+def test_a_snapshot_of_the_hub_is_called_by_its_repository(tmp_path: Path) -> None:
+    snapshot = make(tmp_path / "models--org--Model-4bit" / "snapshots" / ("a" * 40))
+    assert read_folder(snapshot).name == "org/Model-4bit"
+    assert resolve(str(snapshot), None, None).name == "org/Model-4bit"
+
+
+def test_a_folder_named_by_a_dot_is_called_by_its_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    assert read_folder(Path()).name == "large"
