@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
-from edgespec.errors import ModelFileError, OutOfMemory
+from edgespec.errors import BackendMissing, ModelFileError, OutOfMemory
 from edgespec.models.folder_header import FolderHeader
 from edgespec.models.shown import shown
 from edgespec_mlx.device import core, device, number_format
@@ -54,8 +54,13 @@ def _built(header: FolderHeader) -> Any:
             f"{shown(header.path)} is of the model_type '{shown(name, 60)}', which is no name;"
             " download it again."
         )
-    from mlx_lm.utils import load_model
-
+    try:
+        from mlx_lm.utils import load_model
+    except (ImportError, OSError, ValueError) as error:
+        raise BackendMissing(
+            f"mlx-lm is installed but does not start ({shown(error, 160)}); install it anew with:"
+            " pip install --force-reinstall mlx-lm"
+        ) from error
     try:
         module, _ = load_model(header.path, lazy=True, trust_remote_code=False)
     except MemoryError as error:

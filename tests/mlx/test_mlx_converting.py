@@ -27,6 +27,7 @@ NOTES: list[str] = []
 
 def answer(target: Path, backend: str, **settings: Any) -> tuple[int, ...]:
     usual: dict[str, Any] = {"kv_type": "f32", "flash_attention": "off", "context": 256}
+    usual["threads"] = 1
     with edgespec.load(target=str(target), backend=backend, tuned=False, **usual) as model:
         ends = model.loaded.models[0].tokenizer.end_tokens
         never = dict.fromkeys(ends, -100.0)  # a random model ends its answers at random
@@ -83,17 +84,31 @@ def test_every_number_format_is_kept(kind: str, tiny_models: TinyModels, tmp_pat
     assert len(answer(source, "mlx", **GREEDY)) == 40
 
 
+def begun(source: gguf.GGUFReader, target: Path, arch: str = "llama") -> gguf.GGUFWriter:
+    """A file with the metadata of another one."""
+    writer = gguf.GGUFWriter(target, arch)
+    for field in source.fields.values():
+        if field.name.startswith("GGUF.") or field.name == "general.architecture":
+            continue
+        name = field.name.replace("llama.", f"{arch}.")
+        main = field.types[0]
+        inner = field.types[-1] if main == gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(name, field.contents(), main, sub_type=inner)
+    return writer
+
+
+def ended(writer: gguf.GGUFWriter, target: Path) -> Path:
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return target
+
+
 def requantized(source: Path, target: Path, kind: str) -> Path:
     """The same model with its matrices in another format."""
     reader = gguf.GGUFReader(source)
-    writer = gguf.GGUFWriter(target, "llama")
-    for field in reader.fields.values():
-        if field.name.startswith("GGUF.") or field.name == "general.architecture":
-            continue
-        value = field.contents()
-        main = field.types[0]
-        inner = field.types[-1] if main == gguf.GGUFValueType.ARRAY else None
-        writer.add_key_value(field.name, value, main, sub_type=inner)
+    writer = begun(reader, target)
     number = gguf.GGMLQuantizationType[kind]
     for tensor in reader.tensors:
         data = np.array(tensor.data)
@@ -103,11 +118,34 @@ def requantized(source: Path, target: Path, kind: str) -> Path:
             writer.add_tensor(tensor.name, gguf.quants.quantize(data, number), raw_dtype=number)
         else:
             writer.add_tensor(tensor.name, data)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return target
+    return ended(writer, target)
+
+
+@pytest.mark.parametrize("family", ["qwen2", "qwen3"])
+def test_a_qwen_says_the_same_on_both_backends(
+    family: str, tiny_models: TinyModels, tmp_path: Path
+) -> None:
+    source = as_family(tiny_models(seed=6), tmp_path / "qwen.gguf", family)
+    native = answer(source, "llamacpp", **GREEDY)
+    assert len(native) == 40
+    assert answer(source, "mlx", **GREEDY) == native
+
+
+def as_family(source: Path, target: Path, arch: str) -> Path:
+    """The weights of a llama, and what a family has beside them."""
+    reader, rng = gguf.GGUFReader(source), np.random.default_rng(0)
+    writer = begun(reader, target, arch)
+    for tensor in reader.tensors:
+        name, data = str(tensor.name), np.array(tensor.data)
+        kind = name.split(".")[-2]
+        writer.add_tensor(name, data)
+        if arch == "qwen2" and kind in ("attn_q", "attn_k", "attn_v"):
+            bias = rng.normal(0, 0.3, len(data)).astype(np.float32)
+            writer.add_tensor(name.replace(".weight", ".bias"), bias)
+        if arch == "qwen3" and kind in ("attn_q", "attn_k"):
+            norm = rng.uniform(0.5, 2.0, 16).astype(np.float32)
+            writer.add_tensor(name.replace(kind, f"{kind}_norm"), norm)
+    return ended(writer, target)
 
 
 def test_packed_weights_say_the_same_as_llama_cpp_with_the_same_weights_unpacked(
