@@ -10,10 +10,11 @@ import numpy as np
 
 from edgespec.decoding.draft import ROOT, Draft, Row, Support
 from edgespec.decoding.noise import Noise
-from edgespec.decoding.sampling import Sampling, best_token
+from edgespec.decoding.sampling import Sampling, best_token, kth_best
 from edgespec.decoding.session import Scores
 
 _MANY = 4096  # survivors from which noise is no longer made for each
+_POOL, _HOPELESS = 256, 30.0  # tokens that may be guesses beside the first; scores below the best
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,10 @@ class Rule(Protocol):
         """A drafter's token for reply index `index` from its own scores."""
         ...
 
+    def guesses(self, row: Row, recent: Sequence[int], index: int, most: int) -> list[Guessed]:
+        """Different tokens for one place, the likeliest first; one where there are no trees."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -130,6 +135,27 @@ class Coupled:
         token = self._choose(row, recent, index)
         return Guessed(token, _share(row, token))
 
+    def guesses(self, row: Row, recent: Sequence[int], index: int, most: int) -> list[Guessed]:
+        """The best of log q + G among the tokens of the highest scores.
+
+        Their confidence takes the drafter to be as unsure of a score with its noise as of one
+        without, so that greedy guesses have their own share.
+        """
+        z, unit, cut = self.sampling.shaped(row, recent), 1.0, -np.inf
+        best = best_token(z)
+        if not self.sampling.greedy:
+            z, unit = self.sampling.tempered(z), self.sampling.temperature
+            cut = self.sampling.cutoff(z)
+        cut = max(cut, kth_best(z, min(_POOL, len(z))), z[best] - _HOPELESS)
+        ids = np.flatnonzero(z >= cut).astype(np.int32)
+        noisy = z[ids].astype(np.float64)
+        if not self.sampling.greedy:
+            noisy += self.noise.gumbel(index, ids)
+        order = np.argsort(-noisy, kind="stable")[:most]
+        weights = np.exp(unit * (noisy - noisy[order[0]]))
+        share = weights / weights.sum()
+        return [Guessed(int(ids[at]), float(share[at])) for at in order]
+
     def _choose(self, row: Row, recent: Sequence[int], index: int) -> int:
         shaped = self.sampling.shaped(row, recent)
         if self.sampling.greedy:
@@ -178,6 +204,9 @@ class Rejection:
         q = self._distribution(row, recent)
         token = self._draw(q, "draft", index)
         return Guessed(token, _share(row, token), q)
+
+    def guesses(self, row: Row, recent: Sequence[int], index: int, most: int) -> list[Guessed]:
+        return [self.guess(row, recent, index)]
 
     def _distribution(self, row: Row, recent: Sequence[int]) -> Support:
         shaped = self.sampling.shaped(row, recent)

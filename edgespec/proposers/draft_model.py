@@ -91,8 +91,10 @@ class SmallModel:
         return Draft.chain(guesses, self.name, q, self.confidences) if guesses else EMPTY
 
     def observe(self, outcome: Outcome) -> None:
-        if outcome.draft and outcome.draft.source[0] == self.name:
-            self._watchdog.observe(right=bool(outcome.accepted.path))
+        draft = outcome.draft
+        first = [node for node in draft.children(ROOT) if draft.source[node] == self.name]
+        if first:
+            self._watchdog.observe(right=outcome.accepted.path[:1] in {(node,) for node in first})
 
     def end(self) -> None:
         pass
