@@ -164,7 +164,8 @@ def weight_files(folder: Path) -> list[Path]:
 
     Raises: NotFound naming the missing ones; ModelFileError for an index that leaves the folder.
     """
-    files = sorted(folder.glob("model*.safetensors")) or sorted(folder.glob("*.safetensors"))
+    found = [file for file in sorted(folder.glob("*.safetensors")) if os.path.isfile(file)]
+    files = [file for file in found if file.name.startswith("model")] or found
     if not files:
         raise NotFound(f"{shown(folder)} holds no safetensors file; check the folder's name.")
     if not os.path.isfile(folder / _INDEX):

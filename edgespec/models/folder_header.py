@@ -202,7 +202,7 @@ def _json(path: Path) -> dict[str, Any] | None:
 
 
 def _pickles(folder: Path) -> list[str]:
-    return sorted(file.name for file in folder.iterdir() if file.suffix in _PICKLES)
+    return sorted(file.name for file in folder.glob("*") if file.suffix in _PICKLES)
 
 
 def _refuse_pickles(folder: Path) -> None:

@@ -283,7 +283,7 @@ def _models_in(folder: Path) -> tuple[list[ModelHeader], list[str]]:
 def _candidates(folder: Path) -> list[Path]:
     """GGUF models of a folder, the first part of each, and MLX folders in it."""
     files = {parts_of(path)[0] for path in folder.glob("*.gguf")}
-    folders = (path for path in folder.iterdir() if path.is_dir())
+    folders = (path for path in folder.glob("*") if path.is_dir())
     return sorted(files | {path for path in folders if _is_one_model(path)})
 
 

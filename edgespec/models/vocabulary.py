@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -59,6 +60,8 @@ NO_VOCABULARY: Final = Vocabulary("", (), np.empty(0, np.int64))
 
 def read_json(path: Path, most_bytes: int) -> dict[str, Any]:
     """One JSON object. Raises: OSError; ModelFileError where it is none, or larger."""
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe would never end
+        raise damaged(path, "it is no file")
     with path.open("rb") as file:
         text = file.read(most_bytes + 1)
     if len(text) > most_bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +239,12 @@ def test_a_folder_named_by_a_dot_is_called_by_its_name(
 ) -> None:
     monkeypatch.chdir(folder)
     assert read_folder(Path()).name == "large"
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_what_is_no_file_is_not_waited_for(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises((ModelFileError, NotFound)) as caught:
+        _ = read_folder(folder).tokens
+    assert "\n" not in str(caught.value)
