@@ -160,14 +160,17 @@ def _parameters(tensor: _Stored, config: _Config) -> int:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files with a model's weights: those that its index names, else all there are.
+    """The files with a model's weights: all that mlx-lm reads, and those that an index names.
 
     Raises: NotFound naming the missing ones; ModelFileError for an index that leaves the folder.
     """
-    found = [file for file in sorted(folder.glob("*.safetensors")) if os.path.isfile(file)]
-    files = [file for file in found if file.name.startswith("model")] or found
+    found = folder.glob("model*.safetensors")
+    files = sorted(file for file in found if os.path.isfile(file))
     if not files:
-        raise NotFound(f"{shown(folder)} holds no safetensors file; check the folder's name.")
+        raise NotFound(
+            f"{shown(folder)} holds no safetensors file called model or model-…; check the folder's"
+            " name."
+        )
     if not os.path.isfile(folder / _INDEX):
         return files
     named = _indexed(folder / _INDEX)
@@ -178,7 +181,7 @@ def weight_files(folder: Path) -> list[Path]:
             f"{shown(folder)} lacks {shown(missing[0], 80)}{more}, which its index names;"
             " download the missing files."
         )
-    return [folder / name for name in named]
+    return sorted({*files, *(folder / name for name in named)})
 
 
 def _indexed(path: Path) -> list[str]:

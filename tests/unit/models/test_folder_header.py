@@ -248,3 +248,10 @@ def test_what_is_no_file_is_not_waited_for(folder: Path, name: str) -> None:
     with pytest.raises((ModelFileError, NotFound)) as caught:
         _ = read_folder(folder).tokens
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_the_index_leaves_out_is_checked_as_well(folder: Path) -> None:
+    index(folder, "model.safetensors")
+    (folder / "model-more.safetensors").write_bytes(b"\xff" * 64)
+    with pytest.raises(ModelFileError, match=r"model-more\.safetensors"):
+        read_folder(folder)
