@@ -22,11 +22,11 @@ from edgespec.models.installed import (
     now,
     record,
 )
+from edgespec.models.model_header import header_of
 from edgespec.models.names import Local, Named, Remote, files_of, format_of, parse, quant_of
 from edgespec.models.pairs import NO_DRAFT
 from edgespec.models.peek import peek
 from edgespec.models.shown import shown
-from edgespec.models.split import read_model
 from edgespec.models.transfer import Report
 
 Note = Callable[[str], None]
@@ -113,11 +113,11 @@ def pull(hub: Hub, plan: PullPlan, report: Report) -> InstalledPair:
     _check_recordable()
     paths = [fetch(hub, model.snapshot, model.files, report) for model in plan.models]
     headers = [
-        read_model(files[0]) if model.format == "gguf" else None
+        header_of(files[0] if model.format == "gguf" else files[0].parent)
         for model, files in zip(plan.models, paths, strict=True)
     ]
-    if len(headers) == 2 and headers[0] and headers[1]:
-        check_vocabularies(headers[0], headers[1])
+    if len(headers) == 2:
+        check_vocabularies(*headers)
     models = [_installed(*both) for both in zip(plan.models, paths, strict=True)]
     pair = InstalledPair(
         plan.name,
@@ -244,7 +244,7 @@ def _compared(target: Chosen, draft: Chosen | None) -> str:
             " target's format."
         )
     if target.header is None or draft.header is None:
-        return "MLX vocabularies are compared when the pair is loaded"
+        return "MLX vocabularies are compared once they are fetched"
     return check_vocabularies(target.header, draft.header).note
 
 

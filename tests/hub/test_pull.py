@@ -335,7 +335,7 @@ def test_mlx_models_are_fetched_whole(
 ) -> None:
     room = replace(recommend.room_here(), formats=("gguf",), makeshift=("mlx",))
     monkeypatch.setattr(recommend, "room_here", lambda: room)
-    files = {"config.json": b"{}", "model.safetensors": bytes(5000), "tokenizer.json": b"{}"}
+    files = mlx_files("a", "b")
     large = {"model.safetensors"}
     fake_hub.add(TARGET, {**files, "README.md": b"", "modeling.py": b"evil"}, large=large)
     result = pull(TARGET, "--yes")
@@ -344,6 +344,30 @@ def test_mlx_models_are_fetched_whole(
     assert pair is not None
     assert sorted(file.name for file in pair.target.files) == sorted(files)
     assert pair.path(pair.target) == pair.target.files[0].parent
+
+
+def test_mlx_vocabularies_are_compared_before_a_pair_is_recorded(
+    fake_hub: FakeHub, pull: Pull, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = replace(recommend.room_here(), formats=("gguf",), makeshift=("mlx",))
+    monkeypatch.setattr(recommend, "room_here", lambda: room)
+    fake_hub.add(TARGET, mlx_files("a", "b"))
+    fake_hub.add("org/other-MLX", mlx_files("b", "a"))
+    result = pull(TARGET, "--draft", "org/other-MLX", "--yes")
+    assert result.exit_code == 6
+    assert "id 0 is 'a' in the target but 'b' in the draft" in result.stderr
+    assert find_installed(TARGET) is None
+
+
+def mlx_files(*tokens: str) -> dict[str, bytes]:
+    """A model in a folder, with one tensor."""
+    entry = b'{"w": {"dtype": "U8", "shape": [4096], "data_offsets": [0, 4096]}}'
+    vocab = {text: n for n, text in enumerate(tokens)}
+    return {
+        "config.json": b'{"model_type": "llama"}',
+        "model.safetensors": len(entry).to_bytes(8, "little") + entry + bytes(4096),
+        "tokenizer.json": json.dumps({"model": {"type": "BPE", "vocab": vocab}}).encode(),
+    }
 
 
 def test_no_room_on_the_disk_is_told_before_the_question(
