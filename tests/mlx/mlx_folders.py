@@ -9,7 +9,6 @@ from typing import Any
 import gguf
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
 
 from edgespec.models.split import read_model
 from edgespec_mlx.gguf_vocabulary import tokenizer_files
@@ -34,6 +33,8 @@ OUTER = {
 
 def write_folder(folder: Path, source: Path, **config: Any) -> Path:
     """The llama of a GGUF file as transformers would save it; `config` is added to config.json."""
+    from safetensors.numpy import save_file  # comes with mlx-lm
+
     folder.mkdir(parents=True, exist_ok=True)
     header = read_model(source)
     heads, kv_heads = max(header.head_counts), max(header.kv_head_counts)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import gguf
-import mlx.core as mx
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from edgespec_mlx.gguf_blocks import BLOCK_TYPES, GROUP, in_eight_bits, packed
 
+mx = pytest.importorskip("mlx.core", reason="mlx is not installed")
 EXACT = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0")
 ROWS, COLUMNS = 8, 512
 

@@ -38,6 +38,7 @@ _ALL_F32 = 0  # enum llama_ftype
 @pytest.fixture(scope="module")
 def whole_floats(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's weights in float32."""
+    pytest.importorskip("llama_cpp", reason="llama.cpp is not installed")
     lib, demo = library(), find_demo()
     assert demo is not None
     target = tmp_path_factory.mktemp("f32") / "smollm2-f32.gguf"
