@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edgespec.decoding.draft import EMPTY, Draft
+from edgespec.decoding.draft import EMPTY, ROOT, Draft, Support
 from edgespec.decoding.proposer import Budget, Outcome, Proposer, State
 from edgespec.decoding.request import Request
+
+USUALLY = 0.7  # how likely a guess is taken to be whose proposer does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +90,63 @@ class FirstOf:
     def end(self) -> None:
         for proposer in self.proposers:
             proposer.end()
+
+
+class Merged(FirstOf):
+    """Joins what all proposers guess into one tree; where there are no trees, the first draft.
+
+    A guess that several make is there once, as that of the first of them.
+    """
+
+    def propose(self, state: State, budget: Budget) -> Draft:
+        if not state.rule.trees:
+            return super().propose(state, budget)
+        return merged([p.propose(state, budget) for p in self.proposers], budget.nodes)
+
+    @property
+    def plan(self) -> str:
+        return "; ".join(p.plan for p in self.proposers)
+
+
+def merged(drafts: Sequence[Draft], most: int) -> Draft:
+    """One tree of the `most` likeliest nodes of several drafts, shared prefixes once."""
+    node_of: dict[tuple[int, int], int] = {}
+    nodes: list[_Node] = []
+    for draft in drafts:
+        own: list[int] = []  # where the draft's nodes are in the tree
+        for n, (token, parent) in enumerate(zip(draft.tokens, draft.parents, strict=True)):
+            above = ROOT if parent == ROOT else own[parent]
+            sure = draft.confidence[n] if n < len(draft.confidence) else USUALLY
+            before = 1.0 if parent == ROOT else nodes[above].chance
+            node = node_of.setdefault((above, token), len(nodes))
+            if node == len(nodes):
+                nodes.append(_Node(token, above, draft.source[n], draft.q[n], sure, 0.0))
+            nodes[node].chance = max(nodes[node].chance, before * min(1.0, sure))
+            own.append(node)
+    return _cut(nodes, most)
+
+
+@dataclass(slots=True)
+class _Node:
+    """A guess. sure: behind its parent. chance: of the whole path to it, by whoever is surest."""
+
+    token: int
+    parent: int
+    source: str
+    q: Support | None
+    sure: float
+    chance: float
+
+
+def _cut(nodes: Sequence[_Node], most: int) -> Draft:
+    """The likeliest nodes; no child is likelier than its parent, so they are a tree."""
+    kept = sorted(sorted(range(len(nodes)), key=lambda n: -nodes[n].chance)[:most])
+    place = {ROOT: ROOT} | {n: at for at, n in enumerate(kept)}
+    chosen = [nodes[n] for n in kept]
+    return Draft(
+        [node.token for node in chosen],
+        [place[node.parent] for node in chosen],
+        [node.source for node in chosen],
+        [node.q for node in chosen],
+        [node.sure for node in chosen],
+    )

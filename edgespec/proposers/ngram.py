@@ -193,6 +193,21 @@ class _SuffixIndex:
                 return self._likeliest(places[lengths == longest].tolist(), longest, track)
         return Match()
 
+    def matches(self) -> list[tuple[int, int]]:
+        """Earlier places that end like the text and the lengths of their matches: the latest ones
+        that end with its last token, and the latest of the longest matches."""
+        end = len(self._text) - 1
+        found: dict[int, int] = {}
+        for level in range(len(LEVELS) - 1, -1, -1):
+            if (found and level) or end < LEVELS[level]:
+                continue
+            places = self._places(level, end)
+            if len(places):
+                lengths = self._match_lengths(places, end)
+                pairs = zip(places.tolist(), lengths.tolist(), strict=True)
+                found |= {place: length for place, length in pairs if length}
+        return sorted(found.items(), key=lambda match: (-match[1], -match[0]))
+
     def token_after(self, place: int, guesses: Sequence[int]) -> int:
         """What comes `len(guesses)` after the match; behind the text's end, the guesses go on."""
         at, n = place + 1 + len(guesses), len(self._text)
