@@ -78,7 +78,7 @@ class ChatApp(App[None]):
     #side > .-open { display: block; }
     .-narrow #room { layout: vertical; }
     .-narrow #side { width: 100%; height: 1fr; }
-    .-narrow.-short #side { height: 4fr; }
+    .-narrow.-short #side { height: 3fr; }
     """
 
     def __init__(self, setup: ChatSetup) -> None:
@@ -119,7 +119,8 @@ class ChatApp(App[None]):
         self._leave_when_told_to()
         self._forget_notice()
         self.prompt.focus()
-        self.backstage.open_for_business()
+        # not before the first paint: what is imported then would hold it up
+        self.call_after_refresh(self.backstage.open_for_business)
         self.set_interval(1 / _FRAMES_PER_SECOND, self._frame)
         self.set_interval(_STATUS_EVERY_S, self._show_status)
         self._show_status()

@@ -120,6 +120,8 @@ class Steering:
         elif self._free():
             self._talking.conversation.switch(id)
             self._talking.show()
+            if answer := last(self._talking.conversation.path, ANSWERS):
+                self._use.inspector.follow(answer.id)
             self._use.recount()
 
     # without speculation

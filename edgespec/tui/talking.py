@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from edgespec.tui.inspector import Inspector
     from edgespec.tui.token_view import TokenView
 
+FAILED: Final = "error"  # a reason to end that only the history knows
 _SAVED_EVERY_S: Final = 1.0
 
 
@@ -49,6 +50,7 @@ class Answering:
     ids: list[int]
     drafting: Drafting = field(default_factory=Drafting)
     why: Stop = Stop.CANCELLED
+    failed: bool = False
     saved_s: float = 0.0
     saved: int = 0
 
@@ -70,7 +72,7 @@ class Answering:
         return {
             **self.stats.as_dict(),
             "decode_s": None if first is None or last is None else last - first,
-            "finish_reason": self.why.value,
+            "finish_reason": FAILED if self.failed else self.why.value,
             "tokens": kept_runs(self.runs),
             "asked": kept_options(self.wish.turn.options, self.wish.forced),
         }
@@ -216,7 +218,7 @@ class Talking:
         now = self.now
         if now is None or now.number != number:
             return
-        self._known_used = context_used
+        self._known_used, now.failed = context_used, bool(error)
         self._finish(now)
         if error:
             self._view.say(Voice.ERROR, clean(error, one_line=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from chatting import ANSWER, WIDE, answered, ask, chatting, notice, running, shown, status
+from chatting import ANSWER, WIDE, answered, ask, chatting, labels, notice, running, shown, status
 from fake_model import SHORT, FakeInfo, FakeModel, endless, guessed, plain, setup_for
 from textual import events
 from waiting import wait_until
@@ -27,7 +27,7 @@ async def test_a_question_is_answered() -> None:
         assert model.asked == ["what is sorting?"]
         assert shown(app).endswith(f"what is sorting?\n\n{ANSWER}")
         assert app.prompt.text == ""
-        assert "tok/round" in status(app)
+        await wait_until(lambda: "tok/round" in status(app))
 
 
 async def test_the_screen_is_there_while_the_model_still_loads() -> None:
@@ -55,7 +55,7 @@ async def test_escape_stops_the_answer_and_the_chat_goes_on() -> None:
         await running(app, pilot)
         await pilot.press("escape")
         await wait_until(lambda: not app.backstage.busy, "the stop")
-        assert "stopped · Ctrl+G continues" in [b.label for b in app.view.transcript.blocks]
+        assert labels(app) == ["stopped · Ctrl+G continues"]
         await ask(app, pilot, "again")
         await wait_until(lambda: shown(app).endswith(ANSWER), "the second answer")
 
@@ -336,6 +336,7 @@ async def test_an_engine_error_is_one_line_and_the_chat_stays_usable() -> None:
     model = FakeModel(scripts=((plain("Half"), fault), SHORT))
     async with chatting(model) as (app, pilot):
         await answered(app, pilot)
+        assert labels(app) == ["cut off · Ctrl+G continues"]
         last = app.view.transcript.blocks[-1]
         assert last.source == "the device ran out of memory; use fewer --gpu-layers"
         assert last.voice.value == "error"
@@ -347,9 +348,7 @@ async def test_a_message_that_failed_before_its_answer_began_is_not_sent_again()
     model = FakeModel(scripts=((BackendFailed("too long; shorten it"),), SHORT))
     async with chatting(model) as (app, pilot):
         await answered(app, pilot, "long")
-        assert "not answered · Ctrl+R tries again" in [
-            block.label for block in app.view.transcript.blocks
-        ]
+        assert labels(app) == ["not answered · Ctrl+R tries again"]
         await answered(app, pilot, "short")
         assert [m.content for m in model.turns[-1].messages] == ["short"]
 
@@ -368,9 +367,7 @@ async def test_a_full_context_says_what_to_do() -> None:
     model = FakeModel(scripts=((plain("a"), Finished(Stop.CONTEXT)),))
     async with chatting(model) as (app, pilot):
         await answered(app, pilot)
-        assert "the context is full · Ctrl+N starts a new chat" in [
-            block.label for block in app.view.transcript.blocks
-        ]
+        assert labels(app) == ["the context is full · Ctrl+N starts a new chat"]
         await pilot.press("ctrl+g")
         assert "context is full" in notice(app)
 

@@ -52,7 +52,7 @@ async def test_another_model_answers_from_now_on_and_reads_what_was_said() -> No
         await wait_until(lambda: app.backstage.ready and "Big-7B" in shown(app))
         assert small.closed
         assert "loading big" in shown(app)
-        assert "8192" in status(app)
+        await wait_until(lambda: "8192" in status(app))
         assert "big" in str(app.prompt.border_title)
         await answered(app, pilot, "on")
         assert [m.content for m in other.turns[0].messages] == ["hi", ANSWER, "on"]
