@@ -8,7 +8,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
-from tiny_mlx import ASKED_FOR, WITH_WINDOW, MlxModels, session
+from tiny_mlx import ASKED_FOR, WITH_WINDOW, MlxModels, Tiny, loaded, module_of, session
 
 from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row
 from edgespec.errors import BackendFailed
@@ -167,6 +167,16 @@ def test_the_contract_catches_a_tree_laid_out_wrongly(
     monkeypatch.setattr("edgespec_mlx.session.TreeLayout", layout)
     with pytest.raises(AssertionError, match="of one verify equals reading its path"):
         check_session(lambda: session(model), CLOSE)
+
+
+@pytest.mark.parametrize("layout", [ByIndex, SeesSiblings])
+@pytest.mark.parametrize("family", ["llama", "gemma2", "gpt_oss"])
+def test_a_family_that_would_read_trees_wrongly_is_found_out_at_load(
+    monkeypatch: pytest.MonkeyPatch, family: str, layout: type[TreeLayout]
+) -> None:
+    monkeypatch.setattr("edgespec_mlx.session.TreeLayout", layout)
+    caps = session(loaded(module_of(Tiny(family)))).caps
+    assert (caps.tree, caps.rollback) == (False, None)
 
 
 def test_a_cache_that_kept_too_much_is_noticed_in_the_same_round(mlx_models: MlxModels) -> None:
