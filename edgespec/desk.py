@@ -16,6 +16,7 @@ from edgespec.decoding.events import Event, Finished, PromptRead, Round, Stop
 from edgespec.decoding.stats import Stats
 from edgespec.errors import BadInput
 from edgespec.loading import Loaded
+from edgespec.models.identity import label_of
 from edgespec.options import AnswerOptions, ModelInfo, Reply, Speculation
 
 Found = TypeVar("Found")
@@ -153,8 +154,8 @@ def _info(loaded: Loaded, template_note: str) -> ModelInfo:
     pair = loaded.pair
     return ModelInfo(
         pair=pair.name,
-        target=pair.target.name,
-        draft=pair.draft.name if pair.draft else None,
+        target=label_of(pair.target),
+        draft=label_of(pair.draft) if pair.draft else None,
         backend=loaded.backend,
         device=loaded.models[0].device,
         context=loaded.target.session.caps.context,
