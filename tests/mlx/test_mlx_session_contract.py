@@ -49,6 +49,14 @@ def test_other_ways_to_keep_caches_keep_the_contract(mlx_models: MlxModels, fami
     check_session(lambda: session(model), CLOSE)
 
 
+@pytest.mark.parametrize("family", ["nanochat", "gpt2"])
+def test_a_family_with_positions_of_its_own_gets_chains(mlx_models: MlxModels, family: str) -> None:
+    """Rotated by its own code, or looked up in a table."""
+    model = mlx_models(family)
+    assert (session(model).caps.tree, session(model).caps.rollback) == (False, None)
+    check_session(lambda: session(model), CLOSE)
+
+
 @pytest.mark.parametrize("family", WITH_STATE)
 def test_a_recurrent_state_is_put_back_and_keeps_the_contract(
     mlx_models: MlxModels, family: str

@@ -125,15 +125,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "block_auto_adjust_ff_dim": False,
         "full_attn_idxs": [1],
     },
-    "llama4_text": {
-        "intermediate_size_mlp": 128,
-        "rope_scaling": None,
-        "use_qk_norm": True,
-        "attn_temperature_tuning": 4,
-        "floor_scale": 8192,
-        "attn_scale": 0.1,
-        "attention_bias": False,
-        "no_rope_layers": [1, 0],
+    "nanochat": {},
+    "gpt2": {
+        "n_ctx": 512,
+        "n_embd": WIDTH,
+        "n_head": 4,
+        "n_layer": 2,
+        "n_positions": 512,
+        "layer_norm_epsilon": 1e-5,
     },
     "deepseek_v3": {
         "n_routed_experts": None,
