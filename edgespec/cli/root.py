@@ -22,6 +22,7 @@ from edgespec.cli.pull import pull
 from edgespec.cli.removing import rm
 from edgespec.cli.run import run
 from edgespec.cli.settings import check_named_config
+from edgespec.cli.train import train
 from edgespec.cli.tune import tune
 from edgespec.errors import Cancelled
 from edgespec.models.hub_settings import check_endpoint
@@ -74,7 +75,7 @@ def edgespec() -> None:
 
 
 for _command in (
-    chat, run, pull, doctor, bench, tune, pairs, list_models, rm, history, config,
+    chat, run, pull, doctor, bench, tune, train, pairs, list_models, rm, history, config,
 ):  # fmt: skip
     edgespec.add_command(_command)
 

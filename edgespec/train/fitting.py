@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from edgespec.errors import BadInput
+from edgespec.models.shown import shown
 from edgespec.models.store import write_atomically
 from edgespec.train.lessons import TEMPERATURE, Lesson
 from edgespec.train.student import Shape, Student
@@ -114,26 +114,26 @@ class Training:
         write_atomically(path, buffer.getvalue())
 
     @classmethod
-    def load(cls, path: Path, rate: float, device: str = "cpu") -> tuple[Training, dict[str, Any]]:
-        """A training to go on with, and what was said about it. Raises: BadInput."""
+    def load(
+        cls, path: Path, rate: float, device: str = "cpu", shape: Shape | None = None
+    ) -> tuple[Training, dict[str, Any]]:
+        """A training to go on with, and what was said about it.
+
+        shape: what the drafter must have. Raises: BadInput.
+        """
         try:
             kept = torch.load(path, map_location=device, weights_only=True)
-            training = cls(Student(Shape(**kept["shape"])), rate, device)
+            found = Shape(**kept["shape"])
+            if shape is not None and found != shape:
+                raise ValueError("it is of a drafter of another shape")
+            training = cls(Student(found), rate, device)
             training.student.load_state_dict(kept["student"])
             for optimiser, state in zip(training._optimisers, kept["optimisers"], strict=True):
                 optimiser.load_state_dict(state)
             training.steps = int(kept["steps"])
             return training, kept["about"]
         except _UNREADABLE as error:
-            raise BadInput(f"{path.name} cannot be gone on with ({error}); delete it.") from error
-
-
-def best_guesses(
-    student: Student, lessons: Iterator[Lesson], device: str = "cpu"
-) -> Iterator[Tensor]:
-    """For each lesson, what the drafter would have guessed at each place, int64 [places]."""
-    for lesson in lessons:
-        with torch.no_grad(), torch.autocast(device, dtype=torch.bfloat16):
-            states = student(lesson.ids.to(device))[lesson.at.to(device)]
-            parts = [student.scores(part).argmax(-1) for part in states.split(_CHUNK)]
-        yield torch.cat(parts).cpu()
+            reason = shown(str(error).splitlines()[0] if str(error) else error, 120)
+            raise BadInput(
+                f"{shown(path)} cannot be gone on with ({reason}); --fresh begins anew."
+            ) from error

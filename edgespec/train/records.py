@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.decoding.draft import Tokens
 from edgespec.errors import BadInput
+from edgespec.models.shown import shown
 from edgespec.models.store import write_atomically
+from edgespec.models.wire import MAX_ELEMENTS
 
 NEAR = 40  # tokens of each place that are kept with their scores
+_MOST_BYTES: Final = 1 << 30
+_NAME: Final = re.compile(r"answers-\d{5,9}\.npz")
+# the kinds of numbers and the dimensions of each part of a shard
+_KINDS: Final = {
+    "ids": ("iu", 1),
+    "lengths": ("iu", 1),
+    "begun": ("iu", 1),
+    "near": ("iu", 2),
+    "scores": ("f", 2),
+    "temperature": ("f", 1),
+    "category": ("U", 1),
+    "held": ("b", 1),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +61,20 @@ class Record:
         return self.ids[self.begun :]
 
 
+@dataclass(frozen=True, slots=True)
+class Census:
+    """What a shelf holds. tokens: of answers. held: tokens of those that are kept out."""
+
+    answers: int = 0
+    tokens: int = 0
+    held: int = 0
+
+    def __add__(self, other: Census) -> Census:
+        return Census(
+            self.answers + other.answers, self.tokens + other.tokens, self.held + other.held
+        )
+
+
 class Shelf:
     """A folder of records. A write that was cut short leaves no shard."""
 
@@ -49,7 +82,7 @@ class Shelf:
         self.folder = folder
 
     def shards(self) -> list[Path]:
-        return sorted(self.folder.glob("answers-*.npz"))
+        return sorted(path for path in self.folder.glob("answers-*.npz") if _NAME.match(path.name))
 
     def add(self, records: Iterable[Record]) -> Path:
         """Write one more shard. Raises: EdgespecError where the disk refuses."""
@@ -61,7 +94,75 @@ class Shelf:
     def __iter__(self) -> Iterator[Record]:
         """All records, in the order in which they were written. Raises: BadInput."""
         for path in self.shards():
-            yield from _unpacked(path)
+            yield from read_shard(path)
+
+    def census(self) -> Census:
+        """Raises: BadInput."""
+        return sum(map(counted_shard, self.shards()), Census())
+
+
+def counted_shard(path: Path) -> Census:
+    """What one shard holds. Raises: BadInput naming the shard."""
+    with _opened(path) as shard:
+        lengths = (shard["lengths"].astype(np.int64) - shard["begun"]).clip(0)
+        return Census(len(lengths), int(lengths.sum()), int(lengths[shard["held"]].sum()))
+
+
+def read_shard(path: Path, vocab: int = MAX_ELEMENTS) -> Iterator[Record]:
+    """The records of one shard, once all of it has been checked.
+
+    vocab: number of the ids that there are. Raises: BadInput naming the shard.
+    """
+    with _opened(path) as file:
+        shard = {name: file[name] for name in _KINDS}
+        _check(shard, vocab)
+    starts = np.cumsum([0, *shard["lengths"]])
+    rows = np.cumsum([0, *(shard["lengths"] - shard["begun"])])
+    for n in range(len(shard["lengths"])):
+        yield Record(
+            ids=shard["ids"][starts[n] : starts[n + 1]].astype(np.int32),
+            begun=int(shard["begun"][n]),
+            near=shard["near"][rows[n] : rows[n + 1]].astype(np.int32),
+            scores=shard["scores"][rows[n] : rows[n + 1]],
+            temperature=float(shard["temperature"][n]),
+            category=str(shard["category"][n]),
+            held=bool(shard["held"][n]),
+        )
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """Raises: BadInput for what is no shard, also from within."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            if sum(entry.file_size for entry in packed.infolist()) > _MOST_BYTES:
+                raise ValueError(f"it would unpack to more than {_MOST_BYTES >> 20} MiB")
+        with np.load(path, allow_pickle=False) as shard:
+            yield shard
+    except (OSError, ValueError, KeyError, IndexError, zipfile.BadZipFile, zlib.error) as error:
+        raise BadInput(
+            f"{shown(path)} holds no answers ({shown(error, 120)}); delete it."
+        ) from error
+
+
+def _check(shard: Mapping[str, NDArray[Any]], vocab: int) -> None:
+    """Raises: ValueError unless all parts of a shard fit together."""
+    for name, (kinds, dims) in _KINDS.items():
+        if shard[name].dtype.kind not in kinds or shard[name].ndim != dims:
+            raise ValueError(f"its {name} make no sense")
+    lengths, begun = shard["lengths"].astype(np.int64), shard["begun"].astype(np.int64)
+    if not len(lengths) == len(begun) == len(shard["temperature"]) == len(shard["category"]):
+        raise ValueError("its parts are of different lengths")
+    if len(shard["held"]) != len(lengths) or ((begun < 1) | (begun >= lengths)).any():
+        raise ValueError("an answer in it has no beginning or no end")
+    rows = int((lengths - begun).sum())
+    if len(shard["ids"]) != lengths.sum() or shard["near"].shape != (rows, NEAR):
+        raise ValueError("it holds more or fewer tokens than it says")
+    if shard["scores"].shape != (rows, NEAR) or not np.isfinite(shard["scores"]).all():
+        raise ValueError("its scores make no sense")
+    for ids in (shard["ids"], shard["near"]):
+        if ids.size and not 0 <= ids.min() <= ids.max() < vocab:
+            raise ValueError("it holds a token id that the model does not have")
 
 
 def _packed(records: list[Record]) -> bytes:
@@ -80,23 +181,3 @@ def _packed(records: list[Record]) -> bytes:
         held=np.array([record.held for record in records]),
     )
     return buffer.getvalue()
-
-
-def _unpacked(path: Path) -> Iterator[Record]:
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            shard = {name: file[name] for name in file.files}
-        starts = np.cumsum([0, *shard["lengths"]])
-        rows = np.cumsum([0, *(shard["lengths"] - shard["begun"])])
-        for n in range(len(shard["lengths"])):
-            yield Record(
-                ids=shard["ids"][starts[n] : starts[n + 1]].astype(np.int32),
-                begun=int(shard["begun"][n]),
-                near=shard["near"][rows[n] : rows[n + 1]].astype(np.int32),
-                scores=shard["scores"][rows[n] : rows[n + 1]],
-                temperature=float(shard["temperature"][n]),
-                category=str(shard["category"][n]),
-                held=bool(shard["held"][n]),
-            )
-    except (OSError, ValueError, KeyError, IndexError, zipfile.BadZipFile) as error:
-        raise BadInput(f"{path.name} holds no answers ({error}); delete it.") from error

@@ -1,0 +1,81 @@
+"""Puts answers on a shelf, a shard at a time, until there are enough or the time is up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import monotonic
+
+from edgespec.models.memory import ModelUse
+from edgespec.models.needs import ModelNeeds
+from edgespec.train.records import Record, Shelf
+
+ROOM = 640  # tokens of a question with its frame and its answer
+SLOTS = (64, 48, 32, 24, 16, 12, 8, 4, 2, 1)
+_SHARD_TOKENS, _SHARD_S, _TELL_S = 50_000, 120.0, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Enough:
+    """When to stop. tokens: of answers, those that are there already included."""
+
+    tokens: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class Gathering:
+    """What is on the way to a shelf.
+
+    tell: gets a line now and then. spent: gets the seconds that a shard took, once it is written.
+    """
+
+    shelf: Shelf
+    tell: Callable[[str], None]
+    spent: Callable[[float], None]
+
+    def gather(self, records: Iterator[Record], enough: Enough) -> None:
+        """Take records until it is enough, or there are no more.
+
+        What was taken is kept also where taking is broken off, by Ctrl+C or a failure.
+        """
+        there = self.shelf.census().tokens
+        began = told = last = monotonic()
+        taken: list[Record] = []
+        fresh = new = 0  # tokens: since the last shard; since the beginning
+        try:
+            while there + new < enough.tokens and monotonic() - began < enough.seconds:
+                record = next(records, None)
+                if record is None:
+                    break
+                taken.append(record)
+                fresh, new = fresh + len(record.answer), new + len(record.answer)
+                now = monotonic()
+                if fresh >= _SHARD_TOKENS or now - last >= _SHARD_S:
+                    self._write(taken, now - last)
+                    taken, fresh, last = [], 0, now
+                if now - told >= _TELL_S:
+                    self._tell(there + new, new / (now - began), enough)
+                    told = now
+        finally:
+            if taken:
+                self._write(taken, monotonic() - last)
+
+    def _write(self, records: list[Record], seconds: float) -> None:
+        self.shelf.add(records)
+        self.spent(seconds)
+
+    def _tell(self, there: int, speed: float, enough: Enough) -> None:
+        share = min(1.0, there / enough.tokens)
+        self.tell(
+            f"answers: {there:,} of {enough.tokens:,} tokens ({share:.0%}), {speed:.0f} a second"
+        )
+
+
+def slots_within(needs: ModelNeeds, memory_bytes: int, room: int = ROOM) -> int:
+    """How many texts at a time this much memory allows; 0 where not even one."""
+    for slots in SLOTS:
+        here, there = ModelUse(needs, "auto", slots).shares(slots * room, gpu=False)
+        if here.total + there.total <= memory_bytes:
+            return slots
+    return 0

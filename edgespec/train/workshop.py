@@ -1,0 +1,236 @@
+"""From a target to a drafter of its own: gather answers, learn from them, judge, install."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from edgespec import backends
+from edgespec.backends import LoadedModel, Placement
+from edgespec.conversation import PromptEncoder
+from edgespec.errors import BadInput, EdgespecError, OutOfMemory
+from edgespec.models.identity import fingerprint
+from edgespec.models.model_header import ModelHeader, header_of
+from edgespec.models.shown import shown
+from edgespec.models.store import cache_dir
+from edgespec.options import LoadOptions
+from edgespec.text.documents import Document
+from edgespec.train.batch import Batch, OffersBatches
+from edgespec.train.begun import Begun
+from edgespec.train.gathering import ROOM, Enough, Gathering, slots_within
+from edgespec.train.harvest import SYSTEMS, Frame, Harvest
+from edgespec.train.reading import passages, readings, unread
+from edgespec.train.records import Record, Shelf, read_shard
+from edgespec.train.vocabulary import most_common
+
+GATHERING_SHARE = 0.45  # of the time
+JUDGING_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked for.
+
+    target: the file that is loaded. own: whether the target's own answers are data; texts: what
+    else is. tokens: of answers. seconds: for everything. most_ids: of the drafter.
+    """
+
+    name: str
+    target: Path
+    own: bool
+    texts: tuple[Document, ...]
+    tokens: int
+    seconds: float
+    most_ids: int
+    memory_bytes: int
+    seed: int
+    options: LoadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """Where the answers of one target lie, and what was begun with them.
+
+    tell: gets a line now and then.
+    """
+
+    folder: Path
+    wish: Wish
+    tell: Callable[[str], None]
+
+    @property
+    def answers(self) -> Shelf:
+        """Of the target, for every training."""
+        return Shelf(self.folder / "answers")
+
+    @property
+    def texts(self) -> Shelf:
+        """Of the user, for this training alone."""
+        return Shelf(self.course / "texts")
+
+    @property
+    def course(self) -> Path:
+        return self.folder / "courses" / self.wish.name
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.course / "training.pt"
+
+    def gathered(self) -> Begun:
+        """Have answers and a vocabulary for this training, new ones as far as they lack.
+
+        Raises: BadInput, OutOfMemory, ModelFileError, BackendMissing.
+        """
+        wish, begun = self.wish, Begun.load(self.course)
+        if begun is not None and begun.most_ids != wish.most_ids:
+            raise BadInput(
+                f"'{wish.name}' was begun with --vocabulary {begun.most_ids}; go on with that, or"
+                " begin anew with --fresh."
+            )
+        if begun is not None and begun.ids is not None:
+            return begun
+        header = _answering_header(wish.target)
+        with _loaded(header, wish, self.tell) as model:
+            encoder = PromptEncoder(model.tokenizer)
+            if begun is None:
+                always = _always(encoder)
+                begun = Begun(model.tokenizer.vocab, always, wish.most_ids, wish.seed)
+                begun.save(self.course)
+            self._gather(begun, model, header)
+        self._settle(begun)
+        return begun
+
+    def forget_course(self) -> None:
+        """Drop what was begun; the answers stay for the next time."""
+        shutil.rmtree(self.course, ignore_errors=True)
+
+    def shards(self, begun: Begun) -> tuple[Path, ...]:
+        """What is learned from. Raises: BadInput where some of it is gone."""
+        paths = [self.answers.folder / name for name in begun.answers]
+        paths += [self.texts.folder / name for name in begun.texts]
+        for path in paths:
+            if not path.is_file():
+                raise BadInput(f"{shown(path)} is gone; --fresh begins anew with what is there.")
+        return tuple(paths)
+
+    def records(self, begun: Begun) -> Iterator[Record]:
+        """Raises: BadInput."""
+        for path in self.shards(begun):
+            yield from read_shard(path, begun.vocab)
+
+    def _gather(self, begun: Begun, model: LoadedModel, header: ModelHeader) -> None:
+        wish = self.wish
+
+        def spent(seconds: float) -> None:
+            begun.gathered_s += seconds
+            begun.save(self.course)
+
+        def enough() -> Enough:
+            return Enough(wish.tokens, wish.seconds * GATHERING_SHARE - begun.gathered_s)
+
+        if self.answers.census().tokens >= wish.tokens and not wish.texts:
+            return
+        batch = self._batch(model, header)
+        pieces = [p for t in wish.texts for p in passages(t.text, model.tokenizer, batch.context)]
+        known = {record.ids.tobytes() for record in self.texts}
+        reading = Gathering(self.texts, self.tell, spent)
+        reading.gather(readings(batch, unread(pieces, known)), enough())
+        if wish.own:
+            for slot in range(batch.slots):
+                batch.forget(slot)
+            # other answers than those of an earlier start
+            seed = wish.seed * 1_000_003 + len(self.answers.shards())
+            harvest = Harvest(batch, PromptEncoder(model.tokenizer), seed)
+            Gathering(self.answers, self.tell, spent).gather(harvest.records(), enough())
+
+    def _batch(self, model: LoadedModel, header: ModelHeader) -> Batch:
+        wish = self.wish
+        if not isinstance(model, OffersBatches):
+            raise BadInput(
+                "Answers can only be gathered with llama.cpp so far; name the target's GGUF file"
+                " and --backend llamacpp."
+            )
+        room = min(ROOM, header.context_length or ROOM)
+        slots = slots_within(header.needs(), wish.memory_bytes, room)
+        if not slots:
+            raise OutOfMemory(
+                f"{shown(header.path.name)} alone takes more than the"
+                f" {wish.memory_bytes / 2**30:.1f} GiB of --memory; give more, or train for a"
+                " smaller copy of it."
+            )
+        return model.batch(slots, room, wish.options.threads)
+
+    def _settle(self, begun: Begun) -> None:
+        if self.wish.own:
+            begun.answers = [path.name for path in self.answers.shards()]
+        begun.texts = [path.name for path in self.texts.shards()]
+        if not self.shards(begun):
+            raise BadInput(
+                "There is nothing to learn from: no answer and no text of some length; give --data"
+                " self, longer files, or more --time."
+            )
+        learned = (record for record in self.records(begun) if not record.held)
+        vocabulary = most_common(learned, begun.most_ids, begun.vocab, begun.always)
+        begun.ids = vocabulary.ids.tolist()
+        begun.save(self.course)
+
+
+@contextlib.contextmanager
+def workshop(wish: Wish, tell: Callable[[str], None]) -> Iterator[Workshop]:
+    """The place for this training, for one process at a time. Raises: EdgespecError."""
+    folder = cache_dir() / "training" / fingerprint(wish.target)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / "lock", timeout=0):
+            course = folder / "courses" / wish.name
+            _sweep([folder / "answers", course, course / "texts"])
+            yield Workshop(folder, wish, tell)
+    except Timeout as error:
+        raise EdgespecError(
+            f"Another edgespec is training for {shown(wish.target.name)}; let it finish, or stop it"
+            " and run this again."
+        ) from error
+
+
+def _sweep(folders: Iterable[Path]) -> None:
+    """Remove what a process that was killed had half written."""
+    for folder in folders:
+        for path in folder.glob(".*"):
+            path.unlink(missing_ok=True)
+
+
+def _answering_header(target: Path) -> ModelHeader:
+    header = header_of(target)
+    if header.id_table is not None:
+        raise BadInput(f"{shown(target.name)} is a drafter itself; name a model that answers.")
+    if not header.tokens:
+        raise BadInput(
+            f"{shown(target.name)} carries no vocabulary; train for a file that has one."
+        )
+    return header
+
+
+@contextlib.contextmanager
+def _loaded(header: ModelHeader, wish: Wish, tell: Callable[[str], None]) -> Iterator[LoadedModel]:
+    backend = backends.find(wish.options.backend, (header.format,))
+    file = backend.prepare(header.path, tell)
+    tell(f"loading {header.path.name}")
+    model = backend.load(file, Placement(wish.options.gpu_layers, wish.options.cpu_moe))
+    try:
+        yield model
+    finally:
+        model.close()
+
+
+def _always(encoder: PromptEncoder) -> list[int]:
+    """What every conversation holds: the template's tokens, and those that end an answer."""
+    ids = set(encoder.tokenizer.end_tokens)
+    for system in SYSTEMS:
+        frame = Frame.of(encoder, system)
+        ids |= {*frame.before, *frame.behind}
+    return sorted(ids)

@@ -1,0 +1,104 @@
+"""Answers and texts come onto the shelf until it is enough, and stay there whatever happens."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_models import TinyModels
+from train_trials import counting
+
+from edgespec import backends
+from edgespec.backends import LoadedModel, Placement, SessionOptions
+from edgespec.decoding.draft import EMPTY, ROOT
+from edgespec.models.gguf import read_header
+from edgespec.models.header import GgufHeader
+from edgespec.testing import read
+from edgespec.train import gathering
+from edgespec.train.batch import OffersBatches
+from edgespec.train.gathering import Enough, Gathering, slots_within
+from edgespec.train.reading import FILES, passages, readings, unread
+from edgespec.train.records import Record, Shelf
+
+TEXT = "the user asked for a short answer and the model wrote one word after the other. " * 12
+
+
+def _gathering(folder: Path) -> Gathering:
+    return Gathering(Shelf(folder), lambda line: None, lambda seconds: None)
+
+
+def _endless() -> Iterator[Record]:
+    return (counting(n) for n in itertools.count())
+
+
+def test_it_is_over_once_there_are_enough_tokens_those_of_before_included(tmp_path: Path) -> None:
+    _gathering(tmp_path).gather(_endless(), Enough(100, 1e9))
+    assert Shelf(tmp_path).census().tokens == 120
+    _gathering(tmp_path).gather(_endless(), Enough(200, 1e9))
+    assert Shelf(tmp_path).census().tokens == 200
+    _gathering(tmp_path).gather(_endless(), Enough(200, 1e9))
+    assert len(Shelf(tmp_path).shards()) == 2
+
+
+def test_it_is_over_once_the_time_is_up(tmp_path: Path) -> None:
+    _gathering(tmp_path).gather(_endless(), Enough(100, 0.0))
+    assert Shelf(tmp_path).census().tokens == 0
+
+
+def test_shards_are_written_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering, "_SHARD_TOKENS", 100)
+    _gathering(tmp_path).gather(_endless(), Enough(480, 1e9))
+    assert len(Shelf(tmp_path).shards()) == 4
+
+
+def test_what_was_taken_is_kept_when_it_is_broken_off(tmp_path: Path) -> None:
+    def failing() -> Iterator[Record]:
+        yield counting(0)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _gathering(tmp_path).gather(failing(), Enough(480, 1e9))
+    assert Shelf(tmp_path).census().answers == 1
+
+
+@pytest.fixture(scope="module")
+def model(tiny_models: TinyModels) -> Iterator[LoadedModel]:
+    pytest.importorskip("llama_cpp")
+    model = backends.find("llamacpp").load(tiny_models(layers=2), Placement())
+    yield model
+    model.close()
+
+
+def test_a_text_is_scored_as_a_session_would_score_it(model: LoadedModel) -> None:
+    assert isinstance(model, OffersBatches)
+    pieces = passages(TEXT, model.tokenizer, 40)
+    assert len(pieces) > 4
+    whole, read_ = model.tokenizer.encode(TEXT, special=False), np.concatenate(pieces).tolist()
+    assert read_ == whole[: len(read_)]
+    assert len(whole) - len(read_) < 16, "a few tokens at the end are left out"
+    found = list(readings(model.batch(4, 40, threads=1), pieces))
+    assert sorted(r.ids.tobytes() for r in found) == sorted(p.tobytes() for p in pieces)
+    alone = model.session(SessionOptions(context=128, threads=1))
+    for record in found[::3]:
+        assert (record.begun, record.category) == (1, FILES)
+        for at in (0, len(record.answer) // 2, len(record.answer) - 1):
+            read(alone, record.ids[: 1 + at].tolist())
+            row = alone.verify(EMPTY).logits(ROOT)
+            assert row.max() - row[record.near[at, 0]] < 0.05, "the cache is bf16"
+
+
+def test_what_was_read_before_is_not_read_again(model: LoadedModel) -> None:
+    pieces = passages(TEXT, model.tokenizer, 40)
+    assert len(unread(pieces, {pieces[1].tobytes()})) == len(pieces) - 1
+
+
+def test_less_memory_means_fewer_texts_at_a_time(tiny_models: TinyModels) -> None:
+    header = read_header(tiny_models(layers=2))
+    assert isinstance(header, GgufHeader)
+    slots = [slots_within(header.needs(), mib << 20) for mib in (0, 8, 16, 32, 64, 1024)]
+    assert slots[0] == 0
+    assert slots == sorted(slots)
+    assert slots[-1] == 64
