@@ -1,0 +1,91 @@
+"""`edgespec train` says what is wrong before it spends a minute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tiny_models import TinyModels
+from trimmed_drafter import write_trimmed
+
+from edgespec.cli import train as command
+from edgespec.cli.root import edgespec
+from edgespec.models.installed import InstalledModel, InstalledPair, record
+
+
+def _train(*arguments: str) -> Result:
+    return CliRunner().invoke(edgespec, ["train", *arguments])
+
+
+@pytest.fixture
+def all_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "find_spec", lambda name: object())
+
+
+@pytest.fixture
+def target(tiny_models: TinyModels) -> str:
+    return str(tiny_models(layers=2))
+
+
+def test_without_torch_it_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    monkeypatch.setattr(command, "find_spec", lambda name: None if name == "torch" else object())
+    result = _train("--target", target)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("edgespec: Training needs torch. Install with: ")
+
+
+@pytest.mark.usefixtures("all_there")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "Name the PAIR"),
+        (["demo", "--proposer", "ngram"], "leave --proposer out"),
+        (["demo", "--time", "0"], "--time"),
+        (["demo", "--tokens", "3"], "--tokens"),
+        (["--target", "{target}", "--out", "demo"], "the name of another pair"),
+        (["--target", "{target}", "--out", "../up"], "no name for a pair"),
+        (["--target", "{target}", "--out", "Ab"], "small letters"),
+        (["--target", "{target}", "--out", "a.gguf"], "no name for a pair"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
+)
+def test_what_cannot_work_is_a_usage_error(target: str, arguments: list[str], said: str) -> None:
+    result = _train(*(argument.replace("{target}", target) for argument in arguments))
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+@pytest.mark.usefixtures("all_there")
+def test_a_text_that_is_not_there_is_not_found(target: str) -> None:
+    result = _train("--target", target, "--data", "none.txt")
+    assert result.exit_code == 3
+    assert "none.txt" in result.stderr
+
+
+@pytest.mark.usefixtures("all_there")
+def test_a_pulled_pair_keeps_its_name(target: str) -> None:
+    model = InstalledModel("a/b", "c0ffee", (Path(target),), 1)
+    record(InstalledPair("pulled", "gguf", model, None, 0.0))
+    result = _train("--target", target, "--out", "pulled")
+    assert result.exit_code == 2
+    assert "'pulled' was pulled to this machine" in result.stderr
+
+
+@pytest.mark.usefixtures("all_there")
+def test_a_drafter_gets_no_drafter(target: str, tmp_path: Path) -> None:
+    pytest.importorskip("llama_cpp")
+    path = write_trimmed(tmp_path / "d.gguf", Path(target), list(range(0, 384, 2)))
+    result = _train("--target", str(path))
+    assert result.exit_code == 2
+    assert "is a drafter itself" in result.stderr
+
+
+@pytest.mark.usefixtures("all_there")
+def test_a_model_that_takes_more_than_the_memory_is_refused(target: str) -> None:
+    pytest.importorskip("llama_cpp")
+    result = _train("--target", target, "--memory", "0.001")
+    assert result.exit_code == 1
+    assert "alone takes more than the 0.0 GiB of --memory" in result.stderr

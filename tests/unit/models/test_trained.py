@@ -1,0 +1,103 @@
+"""Pairs of which the drafter was trained here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tiny_models import TinyModels
+from trimmed_drafter import write_trimmed
+
+from edgespec.cli.root import edgespec
+from edgespec.errors import NotFound
+from edgespec.models.installed import (
+    InstalledModel,
+    InstalledPair,
+    data_dir,
+    find_installed,
+    record,
+    trained_dir,
+)
+from edgespec.models.pairs import resolve
+from edgespec.models.trained import GGUF_NAME, folder_of, install, name_from
+
+
+@pytest.fixture
+def target(tiny_models: TinyModels, tmp_path: Path) -> Path:
+    return _copied(tiny_models(layers=2), tmp_path / "target.gguf")
+
+
+def _copied(source: Path, goal: Path) -> Path:
+    goal.write_bytes(source.read_bytes())
+    return goal
+
+
+@pytest.fixture
+def pair(target: Path) -> InstalledPair:
+    folder_of("mine").mkdir(parents=True)
+    write_trimmed(folder_of("mine") / GGUF_NAME, target, list(range(0, 384, 2)))
+    return install("mine", target)
+
+
+def _edgespec(*arguments: str) -> Result:
+    return CliRunner().invoke(edgespec, arguments)
+
+
+def test_it_is_found_by_its_name_with_its_drafter(pair: InstalledPair, target: Path) -> None:
+    found = resolve("mine", None, None)
+    assert (found.target, found.draft) == (target, trained_dir() / "mine" / GGUF_NAME)
+    assert "its draft model was trained here" in _edgespec("list").stdout
+
+
+def test_deleting_it_leaves_its_target(pair: InstalledPair, target: Path) -> None:
+    result = _edgespec("rm", "mine", "--yes")
+    assert result.exit_code == 0
+    assert f"its target stays, in {target}" in result.stderr
+    assert target.exists()
+    assert not folder_of("mine").exists()
+    assert find_installed("mine") is None
+
+
+def test_a_drafter_that_was_deleted_costs_the_guesses_not_the_answers(
+    pair: InstalledPair, target: Path
+) -> None:
+    (folder_of("mine") / GGUF_NAME).unlink()
+    found = resolve("mine", None, None)
+    assert (found.target, found.draft) == (target, None)
+    assert "'edgespec train TARGET --out mine' makes it anew" in found.notes[0]
+    assert "incomplete: the target or the draft model is gone" in _edgespec("list").stdout
+
+
+def test_a_target_that_was_moved_is_named(pair: InstalledPair, target: Path) -> None:
+    target.unlink()
+    with pytest.raises(NotFound, match=r"lacks target\.gguf; put it back, or delete the pair"):
+        resolve("mine", None, None)
+
+
+@pytest.mark.parametrize("draft", ["../trained/../keep.gguf", "trained/../keep.gguf"])
+def test_a_record_that_points_elsewhere_deletes_nothing_there(target: Path, draft: str) -> None:
+    """Such a pair counts as pulled, and what lies outside the hub's cache is left alone."""
+    kept = data_dir() / "keep.gguf"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    _copied(target, kept)
+    (data_dir() / "trained").mkdir()
+    there = InstalledModel("x", "y", (data_dir() / draft,), 1)
+    model = InstalledModel("x", "y", (target,), 1)
+    record(InstalledPair("bad", "gguf", model, there, 0.0))
+    assert _edgespec("rm", "bad", "--yes").exit_code == 2
+    assert kept.exists()
+    assert target.exists()
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("demo", "demo-trained"),
+        ("Qwen/Qwen2.5-Coder-0.5B-GGUF:Q4_K_M", "qwen2.5-coder-0.5b-gguf-q4_k_m-trained"),
+        ("tiny llama 0", "tiny-llama-0-trained"),
+        ("模型", "model-trained"),
+    ],
+)
+def test_a_pair_is_called_after_its_target(label: str, name: str) -> None:
+    assert name_from(label) == name
