@@ -69,7 +69,7 @@ class KvCache:
     @property
     def offset(self) -> int | mx.array:
         """Position of the next token, or int32 [n], those of a tree's nodes."""
-        return self._length if self._layout is None else self._layout.positions
+        return self._length if self._layout is None else self._layout.new_positions
 
     def make_mask(
         self, N: int, return_array: bool = False, window_size: int | None = None
@@ -171,7 +171,9 @@ class WindowCache(KvCache):
         return super().bytes_for(min(tokens, self._behind() + 2 * self._spare))
 
     def _first_seen(self) -> int:
-        return max(0, self._length + 1 - self._behind())
+        # rows of a tree that are in the cache stand no further than its depth
+        text = self._length if self._layout is None else self._layout.base
+        return max(0, text + 1 - self._behind())
 
     def _behind(self) -> int:
         assert self.window is not None

@@ -16,8 +16,10 @@ class MlxScores:
     """Rows [n, vocab] of one pass. What is moved: every row's best token, and rows asked for.
 
     looked_at: whether a whole row was asked for. hidden: hidden states of these rows by layer,
-    each [n, width], where the session watches some.
+    each [n, width], where the session watches some. first: the node of the first row.
     """
+
+    first = ROOT
 
     def __init__(self, rows: mx.array, hidden: dict[int, mx.array], stream: Any) -> None:
         self._rows, self.hidden, self._stream = rows, hidden, stream
@@ -45,13 +47,17 @@ class MlxScores:
         return self._moved
 
     def top(self, node: int) -> int:
-        return self.move()[node - ROOT]
+        return self.move()[self._row(node)]
 
     def logits(self, node: int) -> Row:
         self.looked_at = True
         with mx.stream(self._stream):
-            row: Row = np.asarray(self._rows[node - ROOT].astype(mx.float32))
+            row: Row = np.asarray(self._rows[self._row(node)].astype(mx.float32))
         return row
+
+    def _row(self, node: int) -> int:
+        assert node >= self.first, "scores of an earlier pass"
+        return node - self.first
 
 
 def _numbers(array: mx.array) -> list[Any]:

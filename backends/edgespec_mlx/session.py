@@ -106,7 +106,23 @@ class MlxSession:
         return scores
 
     def extend(self, grown: Draft) -> MlxScores:
-        return self.verify(grown)
+        assert self._scores is not None, "extend() without a verify() before it"
+        assert len(grown) < self.caps.rows, "extend() to more rows than the session has"
+        if self._begun is not None or not self._caches.cut_anywhere:
+            return self.verify(grown)  # the caches hold no tree that could grow
+        line, known = len(self._owed) + 1, len(self._draft)
+        self._check_room(line + len(grown))
+        layout = None
+        if not grown.is_chain:
+            layout = TreeLayout.behind(len(self._cached), line, grown)
+            layout.first = line + known
+        new = mx.array(list(grown.tokens[known:]), dtype=mx.int32)
+        scores = self._run(new, len(grown) - known, layout)
+        scores.first = known
+        self._draft, self._scores = grown, scores
+        with self._guarded():
+            scores.move()
+        return scores
 
     def commit(self, path: Sequence[int], next_token: int) -> None:
         assert self._pending is not None

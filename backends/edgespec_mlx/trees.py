@@ -19,10 +19,13 @@ from edgespec.decoding.draft import Draft
 
 
 class TreeLayout:
-    """Where the rows of one pass stand: a line of tokens that all see, then a draft's nodes.
+    """Where rows behind a text stand: a line of tokens that all see, then a draft's nodes.
 
-    base: tokens already in the cache. positions: int32 [n]. kin: bool [n, n], row i sees column j.
+    base: tokens of the text. positions: int32 [n]. kin: bool [n, n], row i sees column j.
+    first: of the rows that one pass computes; the caches hold those before it.
     """
+
+    first = 0
 
     def __init__(self, base: int, parents: Sequence[int]) -> None:
         n = len(parents)
@@ -41,14 +44,19 @@ class TreeLayout:
         last = line - 1
         return cls(base, [*range(-1, last), *(last + 1 + parent for parent in draft.parents)])
 
+    @property
+    def new_positions(self) -> mx.array:
+        """Those of the rows that the pass computes."""
+        return self.positions[self.first :]
+
     def mask(self, low: int, window: int | None) -> mx.array:
-        """bool [n, base - low + n] over the rows from position `low` on."""
-        n = self.kin.shape[0]
-        seen = mx.concatenate([mx.ones((n, self.base - low), mx.bool_), self.kin], axis=1)
+        """bool [n - first, base - low + n] over the rows from position `low` on."""
+        kin = self.kin[self.first :]
+        seen = mx.concatenate([mx.ones((kin.shape[0], self.base - low), mx.bool_), kin], axis=1)
         if window is None:
             return seen
         places = mx.concatenate([mx.arange(low, self.base, dtype=mx.int32), self.positions])
-        return seen & (self.positions[:, None] < places[None] + window)
+        return seen & (self.new_positions[:, None] < places[None] + window)
 
 
 def causal_mask(low: int, start: int, count: int, window: int | None) -> mx.array:
