@@ -11,7 +11,7 @@ from time import perf_counter
 
 import numpy as np
 
-from edgespec.proposers.ngram import _SuffixIndex
+from edgespec.proposers.ngram import SuffixIndex
 
 ROUNDS = 500
 
@@ -26,7 +26,7 @@ def main() -> None:
         text = rng.zipf(1.3, size).clip(0, 30_000).astype(np.int32)
         text[size // 2 : size // 2 + 300] = text[:300]
         started = perf_counter()
-        index = _SuffixIndex(text)
+        index = SuffixIndex(text)
         built_s = perf_counter() - started
         appended, asked = [], []
         for token in text[:ROUNDS].tolist():

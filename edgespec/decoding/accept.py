@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from edgespec.decoding.draft import ROOT, Draft, Row, Support
+from edgespec.decoding.draft import ROOT, Draft, Row, Support, Tokens
 from edgespec.decoding.noise import Noise
 from edgespec.decoding.sampling import Sampling, best_token, kth_best
 from edgespec.decoding.session import Scores
@@ -78,6 +79,11 @@ class Rule(Protocol):
         """Different tokens for one place, the likeliest first; one where there are no trees."""
         ...
 
+    def shares(self, ids: Tokens, scores: NDArray[np.float64], index: int) -> NDArray[np.float64]:
+        """How likely each of these tokens is to be chosen at reply index `index` if it is one of
+        them, from a drafter's scores of them; float64 [len(ids)]."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -136,25 +142,26 @@ class Coupled:
         return Guessed(token, _share(row, token))
 
     def guesses(self, row: Row, recent: Sequence[int], index: int, most: int) -> list[Guessed]:
-        """The best of log q + G among the tokens of the highest scores.
-
-        Their confidence takes the drafter to be as unsure of a score with its noise as of one
-        without, so that greedy guesses have their own share.
-        """
-        z, unit, cut = self.sampling.shaped(row, recent), 1.0, -np.inf
-        best = best_token(z)
-        if not self.sampling.greedy:
-            z, unit = self.sampling.tempered(z), self.sampling.temperature
-            cut = self.sampling.cutoff(z)
-        cut = max(cut, kth_best(z, min(_POOL, len(z))), z[best] - _HOPELESS)
-        ids = np.flatnonzero(z >= cut).astype(np.int32)
-        noisy = z[ids].astype(np.float64)
-        if not self.sampling.greedy:
-            noisy += self.noise.gumbel(index, ids)
-        order = np.argsort(-noisy, kind="stable")[:most]
-        weights = np.exp(unit * (noisy - noisy[order[0]]))
-        share = weights / weights.sum()
+        """The best of log q + G among the tokens of the highest scores."""
+        row = self.sampling.shaped(row, recent)
+        cut = max(kth_best(row, min(_POOL, len(row))), row[best_token(row)] - _HOPELESS)
+        if not self.sampling.greedy and self.sampling.filters:
+            tempered = self.sampling.tempered(row)
+            kept = tempered >= self.sampling.cutoff(tempered)
+            ids = np.flatnonzero(kept & (row >= cut)).astype(np.int32)
+        else:
+            ids = np.flatnonzero(row >= cut).astype(np.int32)
+        share = self.shares(ids, row[ids].astype(np.float64), index)
+        order = np.argsort(-share, kind="stable")[:most]
         return [Guessed(int(ids[at]), float(share[at])) for at in order]
+
+    def shares(self, ids: Tokens, scores: NDArray[np.float64], index: int) -> NDArray[np.float64]:
+        """Softmax of scores with their noise; a drafter is taken to be as unsure of them as of
+        those without, so that the share of a greedy guess is its own."""
+        if not self.sampling.greedy:
+            scores = scores + self.sampling.temperature * self.noise.gumbel(index, ids)
+        weights = np.exp(scores - scores.max())
+        return np.asarray(weights / weights.sum())
 
     def _choose(self, row: Row, recent: Sequence[int], index: int) -> int:
         shaped = self.sampling.shaped(row, recent)
@@ -207,6 +214,10 @@ class Rejection:
 
     def guesses(self, row: Row, recent: Sequence[int], index: int, most: int) -> list[Guessed]:
         return [self.guess(row, recent, index)]
+
+    def shares(self, ids: Tokens, scores: NDArray[np.float64], index: int) -> NDArray[np.float64]:
+        weights = np.exp(scores - scores.max())
+        return np.asarray(weights / weights.sum())
 
     def _distribution(self, row: Row, recent: Sequence[int]) -> Support:
         shaped = self.sampling.shaped(row, recent)

@@ -65,7 +65,7 @@ class NGram:
 
     def __init__(self, shortest: int = 1) -> None:
         self._shortest = shortest
-        self._index = _SuffixIndex(())
+        self._index = SuffixIndex(())
         self._prediction: Sequence[int] = ()
         self._seen, self._track = 0, -1
         self.match = Match()
@@ -121,13 +121,13 @@ class NGram:
     def _read(self, tokens: Tokens) -> None:
         if self._seen < 0:
             start = [*self._prediction, NOT_A_TOKEN] if len(self._prediction) else []
-            self._index = _SuffixIndex(np.concatenate([np.asarray(start, np.int32), tokens]))
+            self._index = SuffixIndex(np.concatenate([np.asarray(start, np.int32), tokens]))
         else:
             self._index.extend(tokens[self._seen :].tolist())
         self._seen = len(tokens)
 
 
-class _SuffixIndex:
+class SuffixIndex:
     """For each level, chains of places where text of that length hashed alike, latest first."""
 
     def __init__(self, tokens: Tokens | Sequence[int]) -> None:

@@ -13,7 +13,7 @@ from proposing import asked, at
 
 from edgespec.decoding.proposer import UpTo
 from edgespec.proposers import ngram
-from edgespec.proposers.ngram import LEVELS, LONGEST, NOT_A_TOKEN, PLACES, NGram, _SuffixIndex
+from edgespec.proposers.ngram import LEVELS, LONGEST, NOT_A_TOKEN, PLACES, NGram, SuffixIndex
 
 texts = st.integers(1, 4).flatmap(
     lambda letters: st.lists(st.integers(0, letters), min_size=1, max_size=60)
@@ -51,7 +51,7 @@ def _guesses(
 @settings(max_examples=400, deadline=None)
 @given(texts)
 def test_the_best_place_is_the_one_found_by_force(text: list[int]) -> None:
-    match = _SuffixIndex(text).best_match(-1)
+    match = SuffixIndex(text).best_match(-1)
     assert (match.place if match.length else None, match.length) == _best_by_force(text)
 
 
@@ -61,7 +61,7 @@ def test_long_repeats_are_found_at_their_full_length(seed: int, repeat: int, bet
     rng = np.random.default_rng(seed)
     piece = rng.integers(0, 1000, repeat).tolist()
     text = [*piece, *rng.integers(1000, 2000, between + 1).tolist(), *piece]
-    match = _SuffixIndex(text).best_match(-1)
+    match = SuffixIndex(text).best_match(-1)
     place, length = match.place, match.length
     assert (place, length) == (repeat - 1, repeat)
 
@@ -70,11 +70,11 @@ def test_long_repeats_are_found_at_their_full_length(seed: int, repeat: int, bet
 @given(texts, st.data())
 def test_an_index_that_grew_equals_one_built_at_once(text: list[int], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
-    grown = _SuffixIndex(text[:start])
+    grown = SuffixIndex(text[:start])
     for n, token in enumerate(text[start:], start + 1):
         grown.extend([token])
-        assert grown.best_match(-1) == _SuffixIndex(text[:n]).best_match(-1)
-    whole = _SuffixIndex(text)
+        assert grown.best_match(-1) == SuffixIndex(text[:n]).best_match(-1)
+    whole = SuffixIndex(text)
     assert (grown._hashes, grown._links, grown._heads) == (
         whole._hashes,
         whole._links,
@@ -156,7 +156,7 @@ def test_a_new_answer_forgets_the_last_one() -> None:
 @settings(max_examples=200, deadline=None)
 @given(texts, texts)
 def test_tokens_taken_back_leave_no_trace(text: list[int], more: list[int]) -> None:
-    index, untouched = _SuffixIndex(text), _SuffixIndex(text)
+    index, untouched = SuffixIndex(text), SuffixIndex(text)
     index.extend(more)
     index.retract(len(more))
     assert (index._hashes, index._links, index._heads) == (
@@ -213,7 +213,7 @@ def test_the_text_is_read_from_where_it_was_left() -> None:
 def test_a_token_costs_one_step_for_each_level_however_long_the_text(
     size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index, joins = _SuffixIndex(np.random.default_rng(0).integers(0, 50, size)), []
+    index, joins = SuffixIndex(np.random.default_rng(0).integers(0, 50, size)), []
     join = ngram._join
     monkeypatch.setattr(ngram, "_join", lambda a, b: joins.append(1) or join(a, b))
     index.extend([1, 2, 3, 4])
@@ -227,14 +227,14 @@ def test_a_round_compares_a_bounded_number_of_places_however_long_the_text(
 ) -> None:
     """One letter repeated for ever is the worst case: everything matches everything."""
     text = np.random.default_rng(0).integers(0, letters, 20_000)
-    index, compared = _SuffixIndex(text), list[tuple[int, ...]]()
-    lengths = _SuffixIndex._match_lengths
+    index, compared = SuffixIndex(text), list[tuple[int, ...]]()
+    lengths = SuffixIndex._match_lengths
 
-    def counted(self: _SuffixIndex, places: object, end: int) -> object:
+    def counted(self: SuffixIndex, places: object, end: int) -> object:
         compared.append(np.shape(places))
         return lengths(self, places, end)
 
-    monkeypatch.setattr(_SuffixIndex, "_match_lengths", counted)
+    monkeypatch.setattr(SuffixIndex, "_match_lengths", counted)
     assert index.best_match(-1).length
     assert len(compared) <= len(LEVELS)
     assert max(shape[0] for shape in compared) <= PLACES

@@ -20,7 +20,7 @@ from edgespec.decoding.sampling import Sampling
 from edgespec.proposers.combine import Fixed, Merged, merged
 from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.model_tree import ModelTree
-from edgespec.proposers.ngram import SHORTEST_FIXED, NGram, _SuffixIndex
+from edgespec.proposers.ngram import SHORTEST_FIXED, NGram, SuffixIndex
 from edgespec.proposers.ngram_tree import PLACES, NGramTree
 from edgespec.proposers.nothing import Nothing
 from edgespec.testing import TableSession
@@ -105,7 +105,7 @@ def test_all_matches_of_a_short_text_are_found_with_their_lengths(text: list[int
             length += 1
         if length:
             expected[place] = length
-    found = dict(_SuffixIndex(text).matches())
+    found = dict(SuffixIndex(text).matches())
     latest = sorted(expected)[-64:]
     assert {place: expected[place] for place in latest}.items() <= found.items()
     assert found.items() <= expected.items()
@@ -116,13 +116,13 @@ def test_a_round_looks_at_a_bounded_number_of_places_however_long_the_text(
 ) -> None:
     text = [1, 2, *[3, 1, 2] * 2000]
     asked_of = set[int]()
-    real = _SuffixIndex.token_after
+    real = SuffixIndex.token_after
 
-    def counted(self: _SuffixIndex, place: int, guesses: Sequence[int]) -> int:
+    def counted(self: SuffixIndex, place: int, guesses: Sequence[int]) -> int:
         asked_of.add(place)
         return real(self, place, guesses)
 
-    monkeypatch.setattr(_SuffixIndex, "token_after", counted)
+    monkeypatch.setattr(SuffixIndex, "token_after", counted)
     assert _tree_of(text, 30)
     assert len(asked_of) <= PLACES
 
