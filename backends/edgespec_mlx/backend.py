@@ -46,7 +46,7 @@ class MlxBackend:
     def load(cls, path: Path, placement: Placement) -> MlxModel:
         core()  # says what is missing, where it is
         from edgespec_mlx.model import MlxModel, ModelFacts
-        from edgespec_mlx.tokenizer import FolderTokenizer
+        from edgespec_mlx.tokenizer import FolderTokenizer, NoTexts
         from edgespec_mlx.weights import load_weights
 
         if placement.cpu_moe or placement.gpu_layers is not None:
@@ -60,7 +60,8 @@ class MlxBackend:
             )
         header = read_folder(path)
         vocab = header.sizes.vocabulary or header.vocabulary_size
-        tokenizer = FolderTokenizer(header, vocab)
+        # a drafter with ids of its own only ever sees ids
+        tokenizer = FolderTokenizer(header, vocab) if header.id_table is None else NoTexts(vocab)
         here = device()
         if here.wired_bytes:
             core().set_wired_limit(here.wired_bytes)

@@ -19,6 +19,7 @@ from edgespec.models.folder_header import read_folder
 from edgespec.models.ggml import TENSOR_TYPES
 from edgespec.models.gguf import read_header
 from edgespec.models.header import GgufHeader, TensorInfo
+from edgespec.models.id_table import IDS_KEY, VOCABULARY_KEY
 from edgespec.models.identity import fingerprint
 from edgespec.models.shown import shown
 from edgespec.models.sizes import size_text
@@ -80,16 +81,17 @@ def _folder_name(header: GgufHeader) -> str:
 def _is_sound(folder: Path) -> bool:
     """A folder is given its name when it is whole; somebody may have deleted a part since."""
     try:
-        read_folder(folder)
+        table = read_folder(folder).id_table
     except (NotFound, ModelFileError, OSError):
         return False
-    return (folder / "tokenizer.json").is_file()
+    return table is not None or (folder / "tokenizer.json").is_file()
 
 
 def _write(header: GgufHeader, folder: Path, report: Report) -> None:
     """A reader sees no folder or a whole one."""
     targets = {tensor.name: target_of(header, tensor.name) for tensor in header.tensors}
-    files = tokenizer_files(header)
+    table = header.id_table
+    files = tokenizer_files(header) if table is None else {}
     needed = sum(_bytes_for(header, tensor) for tensor in header.tensors)
     for leftover in folder.parent.glob(f"{_UNFINISHED}*"):  # of a run that was killed
         shutil.rmtree(leftover, ignore_errors=True)
@@ -104,6 +106,8 @@ def _write(header: GgufHeader, folder: Path, report: Report) -> None:
     unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder.parent))
     try:
         config = config_of(header, _factors(header)) | _number_formats(header, targets)
+        if table is not None:
+            config |= {IDS_KEY: table.ids.tolist(), VOCABULARY_KEY: table.vocabulary}
         with (unfinished / "model.safetensors").open("wb") as file:
             _write_weights(header, targets, file, report)
         for name, content in {**files, "config.json": config}.items():

@@ -58,6 +58,28 @@ class _Added:
     control: frozenset[int]
 
 
+class NoTexts:
+    """The tokens of a drafter whose ids are its own: nobody reads or writes text with it."""
+
+    end_tokens: frozenset[int] = frozenset()
+    bos: int | None = None
+
+    def __init__(self, vocab: int) -> None:
+        self.vocab = vocab
+
+    def encode(self, text: str, *, special: bool) -> list[int]:
+        raise BadInput("A drafter with ids of its own reads no text; give it the target's ids.")
+
+    def piece(self, token: int) -> bytes:
+        return b""
+
+    def template(self) -> str | None:
+        return None
+
+    def special_text(self, name: str) -> str:
+        return ""
+
+
 class FolderTokenizer:
     """The vocabulary of one folder.
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from mlx_folders import change_json, write_folder
 from tiny_models import CHATML, TinyModels
+from trimmed_drafter import write_trimmed
 
 import edgespec
 from edgespec import backends
@@ -51,6 +52,25 @@ def test_a_folder_with_a_draft_folder_answers_as_it_does_alone(
             answers.append(reply.token_ids)
             if named:
                 assert reply.stats.accepted > 5
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_a_draft_that_knows_some_of_the_tokens_guesses_those(
+    folder: Path, tmp_path: Path, tiny_models: TinyModels
+) -> None:
+    source = tiny_models(noise=0.01)
+    draft = write_trimmed(tmp_path / "drafter.gguf", source, [n for n in range(384) if n % 17])
+    as_folder = MlxBackend.prepare(draft, lambda line: None)
+    answers = []
+    for named in (None, str(draft), str(as_folder)):
+        with edgespec.load(
+            target=str(folder), draft=named, backend="mlx", context=256, draft_tokens=3
+        ) as model:
+            reply = model.generate(PROMPT, max_tokens=32, temperature=0.0)
+            answers.append(reply.token_ids)
+            if named:
+                assert reply.stats.accepted > 0
+                assert reply.stats.drafted > 8
     assert answers[0] == answers[1] == answers[2]
 
 
