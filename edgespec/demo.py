@@ -14,7 +14,7 @@ from edgespec.loading import Report, measured_session
 from edgespec.models.gguf import read_header
 from edgespec.models.identity import fingerprint
 from edgespec.models.pairs import DEMO, Pair
-from edgespec.models.store import cache_dir, write_atomically
+from edgespec.models.store import cache_dir, find_demo, write_atomically
 from edgespec.options import LoadOptions
 from edgespec.planning.measure import Measurement
 
@@ -25,11 +25,11 @@ _WIDE_SHARE = 0.5  # rounds that are expected to check a draft of three
 
 
 def best_format(pair: Pair, options: LoadOptions, report: Report) -> Pair:
-    """`demo` as it is shipped, or its weights in another format where passes are cheaper so.
+    """The demo's weights as they are shipped, or in another format where passes are cheaper so.
 
     Decided once a machine, by measurement; the copy and the decision live in the cache.
     """
-    if pair.name != DEMO:
+    if pair.name != DEMO and pair.target != find_demo():
         return pair
     backend = backends.find(options.backend)
     writer: object = backend

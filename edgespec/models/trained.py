@@ -14,6 +14,7 @@ from typing import Final
 
 from edgespec.errors import BadInput, EdgespecError
 from edgespec.models.catalogue import catalogue
+from edgespec.models.choices import forget as forget_choice
 from edgespec.models.folder import weight_files
 from edgespec.models.installed import (
     InstalledModel,
@@ -60,8 +61,10 @@ def folder_of(name: str) -> Path:
 def install(name: str, target: Path) -> InstalledPair:
     """Make a pair of a target and the drafter that lies in its folder.
 
+    What was chosen for the target before is forgotten: it was chosen without this drafter.
     Raises: EdgespecError where the disk refuses.
     """
+    forget_choice(target)
     draft = folder_of(name) / GGUF_NAME
     both = InstalledModel("trained here", _HERE, (draft,), draft.stat().st_size)
     pair = InstalledPair(name, "gguf", _in_place(target.absolute()), both, now())

@@ -11,6 +11,7 @@ from trimmed_drafter import write_trimmed
 
 from edgespec.cli.root import edgespec
 from edgespec.errors import NotFound
+from edgespec.models.choices import Choice, chosen_for, remember
 from edgespec.models.installed import (
     InstalledModel,
     InstalledPair,
@@ -48,6 +49,12 @@ def test_it_is_found_by_its_name_with_its_drafter(pair: InstalledPair, target: P
     found = resolve("mine", None, None)
     assert (found.target, found.draft) == (target, trained_dir() / "mine" / GGUF_NAME)
     assert "its draft model was trained here" in _edgespec("list").stdout
+
+
+def test_what_was_chosen_without_it_is_forgotten(pair: InstalledPair, target: Path) -> None:
+    remember(target, Choice("target.gguf", None, "none", None, "2026-01-01", "x", 1.0, 1.0))
+    install("mine", target)
+    assert chosen_for(target) is None
 
 
 def test_deleting_it_leaves_its_target(pair: InstalledPair, target: Path) -> None:
