@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from edgespec.errors import EdgespecError, NotFound
 from edgespec.history import database, export
 from edgespec.history.conversation import Conversation
-from edgespec.history.place import history_path, opening
+from edgespec.history.place import FileAt, history_path, opening
 from edgespec.history.saved import Summary
 from edgespec.history.schema import MOST_INDEXED
 from edgespec.history.search import Words
@@ -52,7 +52,8 @@ class History:
         try:
             with opening(path):
                 connection, notes = database.connect(path)
-            history = cls(Store(connection, f"The history {shown(path)}"), notes)
+                file = FileAt.now(path)
+            history = cls(Store(connection, f"The history {shown(path)}", file), notes)
             history._store.end_unfinished()
         except (OSError, sqlite3.Error, Unkept) as fault:
             return cls._without_writing(path, fault)

@@ -14,8 +14,9 @@ from edgespec.models.shown import shown
 
 _MOST_CHECKED: Final = 64 * 2**20  # bytes; a larger file would be checked for seconds
 _DAMAGE: Final = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
+PATIENCE_MS: Final = 5000  # with another process that writes
 _SETTINGS: Final = (
-    "PRAGMA busy_timeout = 5000",
+    f"PRAGMA busy_timeout = {PATIENCE_MS}",
     "PRAGMA foreign_keys = ON",
     "PRAGMA temp_store = MEMORY",  # nothing of a history in memory is to reach the disk
     "PRAGMA secure_delete = ON",  # what was deleted is not to be read in the file
@@ -97,8 +98,9 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _folded(text: str | None) -> str:
-    return (text or "").casefold()
+def _folded(text: object) -> str:
+    """What a column holds may be of any kind."""
+    return _text(text).casefold() if isinstance(text, bytes) else str(text or "").casefold()
 
 
 def _fault(path: Path) -> str:

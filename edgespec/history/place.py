@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,28 @@ from edgespec.models.shown import shown
 _FILE: Final = "history.sqlite3"
 _COMPANIONS: Final = ("-wal", "-shm", "-journal")
 _PATIENCE_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class FileAt:
+    """One file at its place. SQLite goes on writing into one that was moved or deleted."""
+
+    path: Path
+    device: int
+    number: int
+
+    @classmethod
+    def now(cls, path: Path) -> FileAt:
+        """Raises: OSError."""
+        found = path.stat()
+        return cls(path, found.st_dev, found.st_ino)
+
+    @property
+    def is_there(self) -> bool:
+        try:
+            return FileAt.now(self.path) == self
+        except OSError:
+            return False
 
 
 def history_path() -> Path:

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import struct
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from edgespec.errors import EdgespecError
-from edgespec.history.database import is_damage
+from edgespec.history.database import PATIENCE_MS, is_damage
+from edgespec.history.place import FileAt
 from edgespec.history.saved import Attachment, Saved, State, Summary
 from edgespec.models.shown import shown
 
 _ANSWER = "role, content, state, ids, stats, model, seed, branch, created_s"
+# a column of SQLite holds values of any kind, whatever it is declared as
+_READ_ANSWER: Final = """
+    CAST(role AS TEXT), CAST(content AS TEXT), CAST(state AS TEXT), CAST(ids AS BLOB),
+    CAST(stats AS TEXT), CAST(model AS TEXT), CAST(seed AS INTEGER),
+    max(CAST(branch AS INTEGER), 0), CAST(created_s AS REAL)
+"""
 _SNIPPET: Final = 200
-_FIGURES: Final = json.JSONDecoder(parse_constant=lambda _: None)
+_HARDLY_MS: Final = 20
+_MOST_DIGITS: Final = 15  # of a figure; with more it is none of ours
 _SUMMARY: Final = """
-    SELECT c.id, c.title, c.changed_s,
-        (SELECT count(*) FROM messages WHERE conversation = c.id), substr(m.content, 1, ?)
+    SELECT c.id, CAST(c.title AS TEXT), CAST(c.changed_s AS REAL),
+        (SELECT count(*) FROM messages WHERE conversation = c.id),
+        substr(CAST(m.content AS TEXT), 1, ?)
     FROM conversations c {joined} ORDER BY c.changed_s DESC, c.id DESC LIMIT ? OFFSET ?
 """
 
@@ -53,13 +63,17 @@ class Store:
     """The tables, behind one connection.
 
     Every method that changes something does so in one transaction, and raises Unkept where that
-    fails; every other one raises EdgespecError. name: of the file, for messages.
+    fails; every other one raises EdgespecError. name: of the file, for messages. file: the one
+    that is to be written; None where there is none.
     """
 
-    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, name: str, file: FileAt | None = None
+    ) -> None:
         self._connection = connection
         self._name = name
-        self.close = weakref.finalize(self, connection.close)
+        self._file = file
+        self.close = weakref.finalize(self, _close, connection, file)
 
     def add(self, sheet: Sheet, message: Saved) -> tuple[int, int]:
         """A message at the end of a conversation, now its head; with the first the conversation.
@@ -92,9 +106,13 @@ class Store:
         return number, id
 
     def update(self, number: int, message: Saved) -> None:
-        """What has become of an answer in conversation `number`."""
+        """What has become of an answer in conversation `number`.
+
+        One that is being written is written again soon, so that does not wait for others.
+        """
         content, state, ids, stats, *_ = _written(message)
-        with self._change() as run:
+        waits_ms = _HARDLY_MS if message.state is State.WRITING else PATIENCE_MS
+        with self._change(waits_ms) as run:
             done = run(
                 "UPDATE messages SET content = ?, state = ?, ids = ?, stats = ? WHERE id = ?",
                 (content, state, ids, stats, message.id),
@@ -141,7 +159,8 @@ class Store:
     def sheet(self, number: int) -> tuple[Sheet, int | None] | None:
         """A conversation and its head; None where it is not there."""
         rows = self._read(
-            "SELECT id, title, named, system, created_s, head FROM conversations WHERE id = ?",
+            "SELECT id, CAST(title AS TEXT), named, CAST(system AS TEXT), CAST(created_s AS REAL),"
+            " head FROM conversations WHERE id = ?",
             (number,),
         )
         for id, title, named, system, created_s, head in rows:
@@ -152,13 +171,14 @@ class Store:
         """All messages of a conversation, oldest first."""
         attached: dict[int, list[Attachment]] = {}
         for message, *rest in self._read(
-            "SELECT message, name, text, tokens FROM attachments JOIN messages"
-            " ON messages.id = message WHERE conversation = ? ORDER BY message, place",
+            "SELECT message, CAST(name AS TEXT), CAST(text AS TEXT), CAST(tokens AS INTEGER)"
+            " FROM attachments JOIN messages ON messages.id = message WHERE conversation = ?"
+            " ORDER BY message, place",
             (number,),
         ):
             attached.setdefault(message, []).append(Attachment(*rest))
         for id, parent, role, content, state, ids, stats, model, seed, branch, at in self._read(
-            f"SELECT id, parent, {_ANSWER} FROM messages WHERE conversation = ? ORDER BY id",
+            f"SELECT id, parent, {_READ_ANSWER} FROM messages WHERE conversation = ? ORDER BY id",
             (number,),
         ):
             yield Saved(
@@ -192,7 +212,9 @@ class Store:
     def inputs(self, limit: int) -> list[str]:
         """The newest messages of the user, newest first."""
         rows = self._read(
-            "SELECT content FROM messages WHERE role = 'user' ORDER BY id DESC LIMIT ?", (limit,)
+            "SELECT CAST(content AS TEXT) FROM messages WHERE role = 'user'"
+            " ORDER BY id DESC LIMIT ?",
+            (limit,),
         )
         return [content for (content,) in rows]
 
@@ -209,10 +231,14 @@ class Store:
             ) from error
 
     @contextmanager
-    def _change(self) -> Iterator[Any]:
-        """One transaction: all of it or nothing."""
+    def _change(self, patience_ms: int = PATIENCE_MS) -> Iterator[Any]:
+        """One transaction: all of it or nothing. Others may hold it up for `patience_ms`."""
         connection = self._connection
+        if _is_elsewhere(self._file):
+            _complete(connection)
+            raise Unkept(f"{self._name} was moved, replaced or deleted")
         try:
+            connection.execute(f"PRAGMA busy_timeout = {patience_ms}")
             connection.execute("BEGIN IMMEDIATE")
             yield connection.execute
             connection.execute("COMMIT")
@@ -237,6 +263,25 @@ class Store:
         except sqlite3.Error:
             return False
         return True
+
+
+def _close(connection: sqlite3.Connection, file: FileAt | None) -> None:
+    if _is_elsewhere(file):
+        _complete(connection)
+    connection.close()
+
+
+def _is_elsewhere(file: FileAt | None) -> bool:
+    return file is not None and not file.is_there
+
+
+def _complete(connection: sqlite3.Connection) -> None:
+    """Bring all that was written into the file itself, wherever it is now.
+
+    SQLite would leave it in the log at the old place, and take it for one of the new file there.
+    """
+    with suppress(sqlite3.Error):
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _unkept(error: Exception, name: str) -> Unkept:
@@ -298,8 +343,22 @@ def _ids(data: bytes) -> tuple[int, ...]:
     return () if len(data) % 4 else struct.unpack(f"<{len(data) // 4}i", data)
 
 
+def _whole(digits: str) -> int | None:
+    return int(digits) if len(digits) <= _MOST_DIGITS else None
+
+
+def _finite(written: str) -> float | None:
+    value = float(written)
+    return value if math.isfinite(value) else None
+
+
+_FIGURES: Final = json.JSONDecoder(
+    parse_constant=lambda _: None, parse_int=_whole, parse_float=_finite
+)
+
+
 def _figures(text: str) -> Mapping[str, Any]:
-    """The figures of an answer; what JSON does not know, such as NaN, is None."""
+    """The figures of an answer; what is no number of finite size, such as NaN, is None."""
     try:
         found, _ = _FIGURES.raw_decode(text)
     except (ValueError, RecursionError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from edgespec.text.sanitize import clean
@@ -33,7 +34,7 @@ def messages_of(system: str, path: Sequence[Saved]) -> tuple[Message, ...]:
     from edgespec.text.template import Message
 
     messages = [Message("system", system)] if system else []
-    for saved, after in zip(path, [*path[1:], None], strict=True):
+    for saved, after in zip_longest(path, path[1:]):
         unanswered = after is not None and after.role == ANSWERS and not after.content
         if saved.content and not (saved.role == ASKS and unanswered):
             messages.append(Message(saved.role, said_to_model(saved)))

@@ -6,6 +6,7 @@ import itertools
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -136,9 +137,8 @@ def test_a_conversation_that_another_program_deleted_goes_on_in_memory(
 
 
 def test_a_write_that_another_program_holds_up_is_made_up_for_by_the_next(
-    open_history: Open, path: Path, monkeypatch: pytest.MonkeyPatch
+    open_history: Open, path: Path
 ) -> None:
-    monkeypatch.setattr(database, "_SETTINGS", ("PRAGMA busy_timeout = 1",))
     history = open_history()
     conversation = history.new()
     conversation.say("question")
@@ -179,3 +179,21 @@ def test_an_answer_that_another_program_is_writing_looks_cut_off_until_it_is_who
     assert (here.load(1).path[1].content, here.load(1).path[1].state) == ("all of it", State.WHOLE)
     assert [found.id for found in here.search("all of it", 5)] == [1]
     assert here.search("half", 5) == []
+
+
+def test_an_answer_that_is_being_written_does_not_wait_for_another_program(
+    open_history: Open, path: Path
+) -> None:
+    history = open_history()
+    conversation = history.new()
+    conversation.say("question")
+    begun = conversation.begin_answer("m", 1)
+    ends = time.monotonic() + database.PATIENCE_MS / 1000
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for number in range(20):
+            conversation.write(begun.id, "one", (number,))
+        assert time.monotonic() < ends  # each of them would have waited that long
+        other.execute("ROLLBACK")
+    conversation.finish(begun.id, "one two", (1, 2), State.WHOLE, {})
+    assert open_history().load(1).path[1].content == "one two"
