@@ -19,7 +19,7 @@ from edgespec.decoding.history import TokenHistory
 from edgespec.decoding.proposer import Budget, Outcome, State
 from edgespec.decoding.request import Request
 
-NOT_A_TOKEN = -1  # stands between the prediction and the prompt, and matches nothing
+NOT_A_TOKEN = -1  # stands between the prediction and the prompt; nothing below 0 is guessed
 LEVELS = (1, 2, 4, 8, 16, 32)  # lengths of the suffixes that are looked up
 PLACES = 64  # most recent places that are compared
 LONGEST = 64  # a match is not measured beyond this
@@ -93,7 +93,7 @@ class NGram:
         lengths: list[float] = []
         while len(guesses) < budget.nodes and budget.another(lengths):
             token = self._index.token_after(match.place, guesses)
-            if token == NOT_A_TOKEN:
+            if token < 0:
                 break
             guesses.append(token)
             lengths.append(float(match.length + len(lengths)))
@@ -106,7 +106,7 @@ class NGram:
         tail: list[int] = []
         while match.length >= self._shortest and len(tail) < most:
             token = self._index.token_after(match.place, tail)
-            if token == NOT_A_TOKEN:
+            if token < 0:
                 break
             tail.append(token)
         self._index.retract(len(guesses))

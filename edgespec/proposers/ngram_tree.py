@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from edgespec.decoding.draft import ROOT, Draft
 from edgespec.decoding.proposer import Budget, State
 from edgespec.proposers.growing import GrowingTree
-from edgespec.proposers.ngram import NOT_A_TOKEN, NGram
+from edgespec.proposers.ngram import LONGEST, NGram
 
 PLACES = 24  # that a tree is made of
 DEEPEST = 24  # tokens of one place that are looked at
-RAREST = 0.004  # chance below which nothing is guessed
+RAREST = 0.01  # chance below which nothing is guessed
 LIKED = 2.0  # what the place counts that a chain would have followed, in places of its length
 
 
@@ -27,7 +27,7 @@ class NGramTree(NGram):
 
     def propose(self, state: State, budget: Budget) -> Draft:
         draft = super().propose(state, budget)
-        if not draft or not state.rule.trees:
+        if not state.rule.trees or self.match.length < self._shortest:
             return draft
         return self._tree().draft(budget.nodes, self.name)
 
@@ -39,7 +39,7 @@ class NGramTree(NGram):
             above, line, mass = ROOT, list[int](), chance
             while mass > RAREST and len(line) < DEEPEST:
                 token = self._index.token_after(place, line)
-                if token == NOT_A_TOKEN:
+                if token < 0:
                     break
                 line.append(token)
                 node = node_of.setdefault((above, token), len(tokens))
@@ -49,7 +49,7 @@ class NGramTree(NGram):
                     masses.append(0.0)
                 masses[node] += mass
                 above = node
-                mass *= _chance(length + len(line))
+                mass *= CHANCES[min(LONGEST, length + len(line))]
         return _joined(tokens, parents, masses)
 
     def _voices(self) -> Iterator[tuple[int, int, float]]:
@@ -61,7 +61,7 @@ class NGramTree(NGram):
             total[length] = total.get(length, 0.0) + weight[place]
         left, shares = 1.0, dict[int, float]()
         for length in total:  # the longest first
-            shares[length] = left * _chance(length)
+            shares[length] = left * CHANCES[length]
             left -= shares[length]
         for place, length in matches:
             yield place, length, shares[length] * weight[place] / total[length]
@@ -69,8 +69,11 @@ class NGramTree(NGram):
 
 def _chance(length: int) -> float:
     """How often what followed a match of this length follows again, on the whole."""
-    odds = 0.85 * math.log2(min(length, 64)) - 0.95  # as in docs/decisions/007
+    odds = 0.85 * math.log2(length) - 0.95  # as in docs/decisions/007
     return 1.0 / (1.0 + math.exp(-odds))
+
+
+CHANCES = (0.0, *(_chance(length) for length in range(1, LONGEST + 1)))
 
 
 def _joined(tokens: Sequence[int], parents: Sequence[int], masses: Sequence[float]) -> GrowingTree:
