@@ -10,10 +10,10 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-import psutil
 
 from edgespec.errors import BadInput, OutOfMemory
 from edgespec.train.fitting import Training
+from edgespec.train.footprint import takes_more_than
 from edgespec.train.lessons import Lesson, lessons
 from edgespec.train.records import Record, counted_shard, read_shard
 from edgespec.train.student import Shape
@@ -120,7 +120,7 @@ def follow(
             watching.tell(_words(course, place))
             told = now
         stopped = watching.stopped()
-        full = psutil.Process().memory_info().rss > course.memory_bytes
+        full = takes_more_than(course.memory_bytes)
         if stopped or full or now - saved >= _SAVE_S:
             training.save(checkpoint, asdict(place))
             saved = now
