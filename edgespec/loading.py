@@ -33,6 +33,7 @@ from edgespec.proposers.combine import FirstOf, Fixed
 from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.ngram import SHORTEST_FIXED, NGram
 from edgespec.proposers.nothing import Nothing
+from edgespec.proposers.recent import SHORTEST, RecentSession
 from edgespec.proposers.trimmed import TrimmedSession
 
 Report = Callable[[str], None]
@@ -269,15 +270,18 @@ def _fitted(
             f"The model was trained on {trained} tokens; text beyond them may make no sense."
         )
     if plan.draft is not None and plan.draft_context < plan.context:
-        notes.append(
-            f"The draft model reads {plan.draft_context} tokens; beyond that answers go on"
-            " without it."
-        )
+        notes.append(_short_draft_note(plan.draft_context))
     pair = checked.pair if plan.draft is not None else replace(checked.pair, draft=None)
     options = replace(
         options, context=plan.context, kv_type=plan.kv_type, gpu_layers=plan.gpu_layers
     )
     return replace(checked, pair=pair, plan=plan, notes=tuple(notes), memory=line), options
+
+
+def _short_draft_note(context: int) -> str:
+    if context >= SHORTEST:
+        return f"The draft model reads the last {context} tokens of longer texts."
+    return f"The draft model reads {context} tokens; beyond that answers go on without it."
 
 
 def _drafter(
@@ -287,6 +291,8 @@ def _drafter(
     context = checked.plan.draft_context
     settings = SessionOptions(context, options.threads, rows=memory.DRAFT_ROWS, lazy=True)
     session: Session = model.session(replace(settings, flash_attention=options.flash_attention))
+    if SHORTEST <= context < checked.plan.context:
+        session = RecentSession(session, checked.plan.context)
     if (table := checked.table) is not None:
         session = TrimmedSession(session, table.ids, table.unknown, checked.shared)
     prompt = [token for token in sample if token < checked.shared][: context // 2]

@@ -119,6 +119,23 @@ def test_a_draft_with_less_context_is_told_once(opened: Load, tiny_models: TinyM
     assert "its context of 128 tokens is full" in rounds[-1].plan
 
 
+def test_a_draft_with_enough_context_reads_the_end_of_longer_texts(
+    opened: Load, tiny_models: TinyModels
+) -> None:
+    short = tiny_models(layers=2, noise=0.012)  # of 512 tokens
+    long = tiny_models(layers=2, context=2048)
+    model = opened(str(long), draft=str(short), proposer="draft", draft_tokens=3, context=1024)
+    assert any("reads the last 512 tokens of longer texts" in note for note in model.info.notes)
+    no_end = dict.fromkeys(model.loaded.models[0].tokenizer.end_tokens, -1e6)
+    prompt = ASK * 80
+    assert model.count_tokens(prompt) > 600
+    told = {"seed": 1, "max_tokens": 60, "logit_bias": no_end, "temperature": 0.0}
+    guessed = model.generate(prompt, **told)
+    assert guessed.stats.drafted > 60
+    model.speculation = Speculation(proposer="none")
+    assert model.generate(prompt, **told).token_ids == guessed.token_ids
+
+
 def test_measuring_is_done_once_and_kept(opened: Load, cache_of_the_test: Path) -> None:
     told: list[str] = []
     first = opened(report=told.append)
