@@ -152,8 +152,8 @@ class Workshop:
         wish = self.wish
         if not isinstance(model, OffersBatches):
             raise BadInput(
-                "Answers can only be gathered with llama.cpp so far; name the target's GGUF file"
-                " and --backend llamacpp."
+                "Only llama.cpp writes many answers at a time so far; leave --backend out, or give"
+                " --backend llamacpp."
             )
         room = min(ROOM, header.context_length or ROOM)
         slots = slots_within(header.needs(), wish.memory_bytes, room)
@@ -208,6 +208,11 @@ def _answering_header(target: Path) -> ModelHeader:
     header = header_of(target)
     if header.id_table is not None:
         raise BadInput(f"{shown(target.name)} is a drafter itself; name a model that answers.")
+    if header.format != "gguf":
+        raise BadInput(
+            f"{shown(target.name)} is no GGUF file, and answers can only be gathered from such so"
+            " far; name the target's with --target. MLX then guesses with the drafter too."
+        )
     if not header.tokens:
         raise BadInput(
             f"{shown(target.name)} carries no vocabulary; train for a file that has one."
@@ -217,7 +222,9 @@ def _answering_header(target: Path) -> ModelHeader:
 
 @contextlib.contextmanager
 def _loaded(header: ModelHeader, wish: Wish, tell: Callable[[str], None]) -> Iterator[LoadedModel]:
-    backend = backends.find(wish.options.backend, (header.format,))
+    named = wish.options.backend
+    # what writes many answers at a time
+    backend = backends.find("llamacpp" if named == "auto" else named)
     file = backend.prepare(header.path, tell)
     tell(f"loading {header.path.name}")
     model = backend.load(file, Placement(wish.options.gpu_layers, wish.options.cpu_moe))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from safetensors.numpy import save_file
 from tiny_models import TinyModels
 from trimmed_drafter import write_trimmed
 
@@ -89,3 +92,24 @@ def test_a_model_that_takes_more_than_the_memory_is_refused(target: str) -> None
     result = _train("--target", target, "--memory", "0.001")
     assert result.exit_code == 1
     assert "alone takes more than the 0.0 GiB of --memory" in result.stderr
+
+
+@pytest.mark.usefixtures("all_there")
+def test_a_folder_is_no_target_to_gather_from(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "intermediate_size": 8, "vocab_size": 4}
+    heads = {"num_attention_heads": 1, "num_key_value_heads": 1}
+    (folder / "config.json").write_text(json.dumps({"model_type": "llama", **sizes, **heads}))
+    tables = {"model.embed_tokens.weight": np.zeros((4, 8), np.float16)}
+    save_file(tables, folder / "model.safetensors")
+    result = _train("--target", str(tmp_path / "model"))
+    assert result.exit_code == 2
+    assert "model is no GGUF file" in result.stderr
+
+
+def test_help_shows_what_train_uses_and_no_other_flag() -> None:
+    told = _train("--help").stdout
+    assert "--threads" in told
+    assert "--proposer" not in told
+    assert "--temperature" not in told
