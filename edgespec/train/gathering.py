@@ -12,6 +12,7 @@ from edgespec.train.records import Record, Shelf
 
 ROOM = 640  # tokens of a question with its frame and its answer
 SLOTS = (64, 48, 32, 24, 16, 12, 8, 4, 2, 1)
+_OWN_BYTES = 288 << 20  # Python, its libraries, and answers that wait for their shard
 _SHARD_TOKENS, _SHARD_S, _TELL_S = 50_000, 120.0, 10.0
 
 
@@ -76,6 +77,6 @@ def slots_within(needs: ModelNeeds, memory_bytes: int, room: int = ROOM) -> int:
     """How many texts at a time this much memory allows; 0 where not even one."""
     for slots in SLOTS:
         here, there = ModelUse(needs, "auto", slots).shares(slots * room, gpu=False)
-        if here.total + there.total <= memory_bytes:
+        if here.total + there.total + _OWN_BYTES <= memory_bytes:
             return slots
     return 0
