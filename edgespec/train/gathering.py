@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -35,8 +35,8 @@ class Gathering:
     tell: Callable[[str], None]
     spent: Callable[[float], None]
 
-    def gather(self, records: Iterator[Record], enough: Enough) -> None:
-        """Take records until it is enough, or there are no more.
+    def gather(self, passes: Iterator[Sequence[Record]], enough: Enough) -> None:
+        """Take the records of one pass after the other until it is enough, or there are no more.
 
         What was taken is kept also where taking is broken off, by Ctrl+C or a failure.
         """
@@ -46,13 +46,14 @@ class Gathering:
         fresh = new = 0  # tokens: since the last shard; since the beginning
         try:
             while there + new < enough.tokens and monotonic() - began < enough.seconds:
-                record = next(records, None)
-                if record is None:
+                records = next(passes, None)
+                if records is None:
                     break
-                taken.append(record)
-                fresh, new = fresh + len(record.answer), new + len(record.answer)
+                taken.extend(records)
+                tokens = sum(len(record.answer) for record in records)
+                fresh, new = fresh + tokens, new + tokens
                 now = monotonic()
-                if fresh >= _SHARD_TOKENS or now - last >= _SHARD_S:
+                if taken and (fresh >= _SHARD_TOKENS or now - last >= _SHARD_S):
                     self._write(taken, now - last)
                     taken, fresh, last = [], 0, now
                 if now - told >= _TELL_S:

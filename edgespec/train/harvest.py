@@ -82,6 +82,11 @@ class Harvest:
         self.read = 0  # tokens so far, given and chosen
 
     def records(self) -> Iterator[Record]:
+        for ended in self.passes():
+            yield from ended
+
+    def passes(self) -> Iterator[list[Record]]:
+        """The answers that ended with each pass, mostly none."""
         slots = range(self._batch.slots)
         while True:
             tokens = [line.waiting.pop(0) for line in self._lines]
@@ -90,7 +95,7 @@ class Harvest:
             rows = self._batch.step(slots, tokens)
             self.read += len(tokens)
             choosing = [slot for slot in slots if not self._lines[slot].waiting]
-            yield from self._choose(choosing, rows)
+            yield list(self._choose(choosing, rows))
 
     def _choose(self, slots: list[int], rows: Row) -> Iterator[Record]:
         if not slots:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from edgespec.decoding.draft import Tokens
+from edgespec.decoding.draft import Row, Tokens
 from edgespec.text.tokenizer import Tokenizer
 from edgespec.train.batch import Batch
 from edgespec.train.choosing import nearest
@@ -35,16 +35,19 @@ def unread(pieces: list[Tokens], records: Collection[bytes]) -> list[Tokens]:
     return [piece for piece in pieces if piece.tobytes() not in records]
 
 
-def readings(batch: Batch, pieces: list[Tokens]) -> Iterator[Record]:
-    """Every piece scored, as many at a time as the batch has slots."""
+def readings(batch: Batch, pieces: list[Tokens]) -> Iterator[list[Record]]:
+    """Every piece scored, as many at a time as the batch has slots.
+
+    Yields after each pass what is then whole, mostly nothing.
+    """
     longest_first = sorted(pieces, key=len, reverse=True)
     for start in range(0, len(pieces), batch.slots):
         yield from _together(batch, longest_first[start : start + batch.slots])
 
 
-def _together(batch: Batch, pieces: list[Tokens]) -> Iterator[Record]:
+def _together(batch: Batch, pieces: list[Tokens]) -> Iterator[list[Record]]:
     near: list[list[Tokens]] = [[] for _ in pieces]
-    scores: list[list[np.ndarray]] = [[] for _ in pieces]
+    scores: list[list[Row]] = [[] for _ in pieces]
     for at in range(len(pieces[0]) - 1):
         slots = [slot for slot, piece in enumerate(pieces) if at < len(piece) - 1]
         rows = batch.step(slots, [int(pieces[slot][at]) for slot in slots])
@@ -52,14 +55,12 @@ def _together(batch: Batch, pieces: list[Tokens]) -> Iterator[Record]:
         for n, slot in enumerate(slots):
             near[slot].append(found[n])
             scores[slot].append(values[n])
-    for slot, piece in enumerate(pieces):
+        yield []
+    for slot in range(len(pieces)):
         batch.forget(slot)
-        yield Record(
-            piece,
-            1,
-            np.stack(near[slot]),
-            np.stack(scores[slot]).astype(np.float16),
-            TEMPERATURE,
-            FILES,
-            held(piece),
-        )
+    yield [_record(*scored) for scored in zip(pieces, near, scores, strict=True)]
+
+
+def _record(piece: Tokens, near: list[Tokens], scores: list[Row]) -> Record:
+    kept = np.stack(scores).astype(np.float16)
+    return Record(piece, 1, np.stack(near), kept, TEMPERATURE, FILES, held(piece))

@@ -146,7 +146,7 @@ class Workshop:
             # other answers than those of an earlier start
             seed = wish.seed * 1_000_003 + len(self.answers.shards())
             harvest = Harvest(batch, PromptEncoder(model.tokenizer), seed)
-            Gathering(self.answers, self.tell, spent).gather(harvest.records(), enough())
+            Gathering(self.answers, self.tell, spent).gather(harvest.passes(), enough())
 
     def _batch(self, model: LoadedModel, header: ModelHeader) -> Batch:
         wish = self.wish

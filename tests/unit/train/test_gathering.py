@@ -30,8 +30,9 @@ def _gathering(folder: Path) -> Gathering:
     return Gathering(Shelf(folder), lambda line: None, lambda seconds: None)
 
 
-def _endless() -> Iterator[Record]:
-    return (counting(n) for n in itertools.count())
+def _endless() -> Iterator[list[Record]]:
+    """A record with every other pass."""
+    return ([counting(n)] if n % 2 else [] for n in itertools.count())
 
 
 def test_it_is_over_once_there_are_enough_tokens_those_of_before_included(tmp_path: Path) -> None:
@@ -48,6 +49,11 @@ def test_it_is_over_once_the_time_is_up(tmp_path: Path) -> None:
     assert Shelf(tmp_path).census().tokens == 0
 
 
+def test_passes_in_which_nothing_ends_take_time_too(tmp_path: Path) -> None:
+    _gathering(tmp_path).gather(itertools.repeat([]), Enough(100, 0.05))
+    assert not Shelf(tmp_path).shards()
+
+
 def test_shards_are_written_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gathering, "_SHARD_TOKENS", 100)
     _gathering(tmp_path).gather(_endless(), Enough(480, 1e9))
@@ -55,8 +61,8 @@ def test_shards_are_written_on_the_way(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_what_was_taken_is_kept_when_it_is_broken_off(tmp_path: Path) -> None:
-    def failing() -> Iterator[Record]:
-        yield counting(0)
+    def failing() -> Iterator[list[Record]]:
+        yield [counting(0)]
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -79,7 +85,7 @@ def test_a_text_is_scored_as_a_session_would_score_it(model: LoadedModel) -> Non
     whole, read_ = model.tokenizer.encode(TEXT, special=False), np.concatenate(pieces).tolist()
     assert read_ == whole[: len(read_)]
     assert len(whole) - len(read_) < 16, "a few tokens at the end are left out"
-    found = list(readings(model.batch(4, 40, threads=1), pieces))
+    found = [r for ended in readings(model.batch(4, 40, threads=1), pieces) for r in ended]
     assert sorted(r.ids.tobytes() for r in found) == sorted(p.tobytes() for p in pieces)
     alone = model.session(SessionOptions(context=128, threads=1))
     for record in found[::3]:
