@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from edgespec.decoding.draft import EMPTY, ROOT, Draft, Support
 from edgespec.decoding.proposer import Budget, Outcome, Proposer, State
 from edgespec.decoding.request import Request
+from edgespec.proposers.growing import GrowingTree
 
+LATER = 0.7  # what a guess weighs that another proposer was not convinced of
 USUALLY = 0.7  # how likely a guess is taken to be whose proposer does not say
 
 
@@ -109,44 +111,48 @@ class Merged(FirstOf):
 
 
 def merged(drafts: Sequence[Draft], most: int) -> Draft:
-    """One tree of the `most` likeliest nodes of several drafts, shared prefixes once."""
-    node_of: dict[tuple[int, int], int] = {}
-    nodes: list[_Node] = []
-    for draft in drafts:
-        own: list[int] = []  # where the draft's nodes are in the tree
-        for n, (token, parent) in enumerate(zip(draft.tokens, draft.parents, strict=True)):
-            above = ROOT if parent == ROOT else own[parent]
-            sure = draft.confidence[n] if n < len(draft.confidence) else USUALLY
-            before = 1.0 if parent == ROOT else nodes[above].chance
-            node = node_of.setdefault((above, token), len(nodes))
-            if node == len(nodes):
-                nodes.append(_Node(token, above, draft.source[n], draft.q[n], sure, 0.0))
-            nodes[node].chance = max(nodes[node].chance, before * min(1.0, sure))
-            own.append(node)
-    return _cut(nodes, most)
+    """One tree of the `most` likeliest nodes of several drafts, shared prefixes once.
 
-
-@dataclass(slots=True)
-class _Node:
-    """A guess. sure: behind its parent. chance: of the whole path to it, by whoever is surest."""
-
-    token: int
-    parent: int
-    source: str
-    q: Support | None
-    sure: float
-    chance: float
-
-
-def _cut(nodes: Sequence[_Node], most: int) -> Draft:
-    """The likeliest nodes; no child is likelier than its parent, so they are a tree."""
-    kept = sorted(sorted(range(len(nodes)), key=lambda n: -nodes[n].chance)[:most])
-    place = {ROOT: ROOT} | {n: at for at, n in enumerate(kept)}
-    chosen = [nodes[n] for n in kept]
-    return Draft(
-        [node.token for node in chosen],
-        [place[node.parent] for node in chosen],
-        [node.source for node in chosen],
-        [node.q for node in chosen],
-        [node.sure for node in chosen],
+    For each place the first draft has its say; what its guesses leave of certainty goes to the
+    next one.
+    """
+    tree, sources, q = GrowingTree(), list[str](), list[Support | None]()
+    children = [_children(draft) for draft in drafts]
+    where = {ROOT: {k: [ROOT] for k in range(len(drafts))}}  # each draft's own nodes
+    for node in _as_they_come(tree):
+        left, said = 1.0, dict[int, float]()
+        own = dict[int, dict[int, list[int]]]()
+        for k, places in where.pop(node).items():
+            total = 0.0
+            for child in (child for place in places for child in children[k].get(place, ())):
+                sure = drafts[k].confidence[child] if drafts[k].confidence else USUALLY
+                token = drafts[k].tokens[child]
+                said[token] = said.get(token, 0.0) + left * sure
+                own.setdefault(token, {}).setdefault(k, []).append(child)
+                total += sure
+            left *= max(0.0, 1.0 - total) * (LATER if total else 1.0)
+        for token, sure in said.items():
+            first, (child, *_) = next(iter(own[token].items()))
+            sources.append(drafts[first].source[child])
+            q.append(drafts[first].q[child])
+            where[tree.add(node, token, min(1.0, sure))] = own[token]
+    nodes = sorted(tree.best(most))
+    return replace(
+        tree.draft(most, ""), source=[sources[n] for n in nodes], q=[q[n] for n in nodes]
     )
+
+
+def _children(draft: Draft) -> dict[int, list[int]]:
+    children: dict[int, list[int]] = {}
+    for node, parent in enumerate(draft.parents):
+        children.setdefault(parent, []).append(node)
+    return children
+
+
+def _as_they_come(tree: GrowingTree) -> Iterator[int]:
+    """The root and every node of a tree that grows meanwhile."""
+    yield ROOT
+    node = 0
+    while node < len(tree):
+        yield node
+        node += 1

@@ -25,7 +25,7 @@ class Memory(NGramTree):
     answers: token ids, the latest first; what goes beyond MOST_TOKENS is left out.
     """
 
-    name = "memory"
+    name, trust = "memory", 0.8
 
     def __init__(self, answers: Iterable[Sequence[int]], shortest: int = SHORTEST) -> None:
         super().__init__(shortest)

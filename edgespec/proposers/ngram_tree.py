@@ -25,6 +25,8 @@ class NGramTree(NGram):
     Source of giving the rest to shorter matches: prediction by partial matching (Cleary, Witten).
     """
 
+    trust = 1.0  # of matches, beside those in the text itself
+
     def propose(self, state: State, budget: Budget) -> Draft:
         draft = super().propose(state, budget)
         if not state.rule.trees or self.match.length < self._shortest:
@@ -61,7 +63,7 @@ class NGramTree(NGram):
             total[length] = total.get(length, 0.0) + weight[place]
         left, shares = 1.0, dict[int, float]()
         for length in total:  # the longest first
-            shares[length] = left * CHANCES[length]
+            shares[length] = left * self.trust * CHANCES[length]
             left -= shares[length]
         for place, length in matches:
             yield place, length, shares[length] * weight[place] / total[length]

@@ -21,7 +21,7 @@ from edgespec.proposers.growing import GrowingTree
 
 SUCCESSORS = 8
 PLACES = 1 << 15  # tokens that are remembered; with their successors 1.5 MB
-TRUST = 0.4  # how often what could have followed before can follow now
+TRUST = 0.5  # how often what could have followed before can follow now
 _SPREAD = 0x9E3779B1  # so that tokens of a large vocabulary do not take each other's places
 
 

@@ -17,7 +17,7 @@ from edgespec.decoding.loop import speculate
 from edgespec.decoding.proposer import Proposer, UpTo
 from edgespec.decoding.request import Request, RuleName
 from edgespec.decoding.sampling import Sampling
-from edgespec.proposers.combine import Fixed, Merged, merged
+from edgespec.proposers.combine import LATER, Fixed, Merged, merged
 from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.model_tree import ModelTree
 from edgespec.proposers.ngram import SHORTEST_FIXED, NGram, SuffixIndex
@@ -158,7 +158,22 @@ def test_a_joined_tree_holds_every_path_of_every_draft_once(
 def test_of_a_joined_tree_the_likeliest_guesses_stay() -> None:
     sure = Draft.chain([1, 2, 3], "sure", confidence=[0.9, 0.9, 0.9])
     unsure = Draft.chain([4, 5], "unsure", confidence=[0.8, 0.2])
-    assert merged([unsure, sure], 4).tokens == [4, 1, 2, 3]
+    assert merged([sure, unsure], 4).tokens == [1, 4, 2, 3]
+    assert merged([unsure, sure], 1).tokens == [4]
+
+
+def test_a_later_draft_shares_what_the_first_ones_guesses_leave_of_certainty() -> None:
+    first = Draft.chain([1, 2], "first", confidence=[0.6, 0.5])
+    second = Draft((1, 3), (ROOT, ROOT), ("second",) * 2, (None,) * 2, (0.5, 0.25))
+    draft = merged([first, second], 9)
+    sure = {path: draft.confidence[node] for path, node in paths(draft).items()}
+    assert sure == pytest.approx(
+        {
+            (1,): 0.6 + 0.4 * LATER * 0.5,
+            (3,): 0.4 * LATER * 0.25,
+            (1, 2): 0.5,
+        }
+    )
     assert merged([EMPTY, EMPTY], 4) == merged([], 4)
     assert not merged([EMPTY], 4)
 
