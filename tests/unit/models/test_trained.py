@@ -11,6 +11,7 @@ from trimmed_drafter import write_trimmed
 
 from edgespec.cli.root import edgespec
 from edgespec.errors import NotFound
+from edgespec.models import store
 from edgespec.models.choices import Choice, chosen_for, remember
 from edgespec.models.installed import (
     InstalledModel,
@@ -108,3 +109,17 @@ def test_a_record_that_points_elsewhere_deletes_nothing_there(target: Path, draf
 )
 def test_a_pair_is_called_after_its_target(label: str, name: str) -> None:
     assert name_from(label) == name
+
+
+@pytest.mark.parametrize("place", ["assets", "edgespec/assets"], ids=["checkout", "installed"])
+def test_the_demo_guesses_with_the_drafter_that_comes_with_edgespec(
+    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr(store, "__file__", str(tmp_path / "edgespec" / "models" / "store.py"))
+    monkeypatch.setattr("edgespec.models.pairs.find_demo", lambda: target)
+    assert resolve("demo", None, None).draft is None
+    drafter = tmp_path / place / "smollm2-135m-drafter.gguf"
+    drafter.parent.mkdir(parents=True)
+    write_trimmed(drafter, target, list(range(0, 384, 2)))
+    assert resolve("demo", None, None).draft == drafter
+    assert resolve("demo", None, "none").draft is None
