@@ -49,7 +49,10 @@ def check_name(name: str) -> None:
 
 
 def name_from(label: str) -> str:
-    """A name for the pair of a target that is called so."""
+    """A name for the pair of a target that is called so; a pair that was trained keeps its own."""
+    known = find_installed(label)
+    if known is not None and known.trained:
+        return known.name
     plain = re.sub(r"[^a-z0-9._-]+", "-", label.casefold().rpartition("/")[2]).strip("-._")
     return f"{plain.removesuffix('.gguf')[:60] or 'model'}-trained"
 

@@ -58,6 +58,10 @@ def test_what_was_chosen_without_it_is_forgotten(pair: InstalledPair, target: Pa
     assert chosen_for(target) is None
 
 
+def test_training_it_again_replaces_it(pair: InstalledPair) -> None:
+    assert name_from("Mine") == "mine"
+
+
 def test_deleting_it_leaves_its_target(pair: InstalledPair, target: Path) -> None:
     result = _edgespec("rm", "mine", "--yes")
     assert result.exit_code == 0
