@@ -26,7 +26,7 @@ _SAVE_S, _TELL_S = 60.0, 10.0
 _CHECKS = 10  # looks at the answers that were held out, over the whole course
 _LIBRARY_BYTES = 600 << 20  # torch itself, and what it keeps to work with
 _COPIES = 4 + 3  # weights, gradients and what optimisers keep; a checkpoint while it is written
-_SMOOTHED = 0.95
+_SMOOTHED = 0.8
 _LATEST = 1e12
 
 
@@ -50,8 +50,8 @@ class Course:
 class Place:
     """How far a course has come: finished passes, windows of the pass, lessons of the window.
 
-    share: of the pass that is behind. loss: of late, in nats. curve: at each look at held-out
-    answers, seconds, the loss of training and of those answers, and guesses accepted a round.
+    share: of the pass that is behind. loss: of late, in nats. curve: at each look, seconds and
+    what Watching.check told.
     """
 
     passes: int = 0
@@ -67,12 +67,13 @@ class Place:
 class Watching:
     """Who follows a course.
 
-    tell: gets a line now and then. check: the loss on held-out answers and the guesses accepted a
-    round; None where no answer was held out. stopped: whether the user wants it to end.
+    tell: gets a line now and then. check: the loss on answers that are learned from, that on
+    held-out ones, and the guesses accepted a round of these; None where no answer was held out.
+    stopped: whether the user wants it to end.
     """
 
     tell: Callable[[str], None]
-    check: Callable[[Training], tuple[float, float]] | None
+    check: Callable[[Training], tuple[float, float, float]] | None
     stopped: Callable[[], bool] = lambda: False
 
 
@@ -181,9 +182,12 @@ def _done(course: Course, place: Place) -> float:
 def _look(place: Place, training: Training, watching: Watching) -> None:
     if watching.check is None:
         return
-    loss, accepted = watching.check(training)
-    place.curve.append([place.seconds, place.loss, loss, accepted])
-    watching.tell(f"held-out answers: loss {loss:.2f}, {accepted:.2f} guesses accepted a round")
+    learned, held, accepted = watching.check(training)
+    place.curve.append([place.seconds, learned, held, accepted])
+    watching.tell(
+        f"held-out answers: loss {held:.2f}, and {learned:.2f} on others;"
+        f" {accepted:.2f} guesses accepted a round"
+    )
 
 
 def _words(course: Course, place: Place) -> str:

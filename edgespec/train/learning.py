@@ -22,11 +22,11 @@ from edgespec.models.store import write_atomically
 from edgespec.models.trained import FOLDER_NAME, GGUF_NAME, folder_of, install
 from edgespec.train.begun import Begun
 from edgespec.train.course import RATE, Course, Place, Watching, follow, least_bytes, place_of
-from edgespec.train.examining import guesses, quickly
+from edgespec.train.examining import QUICK_TOKENS, guesses, quickly
 from edgespec.train.exporting import write_gguf, write_safetensors
 from edgespec.train.fitting import Training
 from edgespec.train.records import Census, Record, counted_shard
-from edgespec.train.report import Judged, advice, held_out, judged
+from edgespec.train.report import Judged, advice, held_out, judged, learned_from
 from edgespec.train.starting import begin_with, target_tables
 from edgespec.train.student import Shape, Student
 from edgespec.train.vocabulary import Vocabulary
@@ -90,7 +90,8 @@ def learn(shop: Workshop, begun: Begun, device: str, stopped: Callable[[], bool]
     held = held_out(shop.records(begun))
     seconds = max(0.0, wish.seconds * (1 - JUDGING_SHARE) - begun.gathered_s)
     course = Course(shards, vocabulary, PASSES, seconds, wish.memory_bytes, begun.seed)
-    check = partial(_checked, held=held, vocabulary=vocabulary, device=device)
+    some = learned_from(shop.records(begun), QUICK_TOKENS)
+    check = partial(_checked, sides=(some, held), vocabulary=vocabulary, device=device)
     watching = Watching(shop.tell, check if held else None, stopped)
     follow(course, training, place, shop.checkpoint, watching)
     shop.tell("judging the drafter on answers that were held out")
@@ -128,9 +129,14 @@ def _training(
 
 
 def _checked(
-    training: Training, held: list[Record], vocabulary: Vocabulary, device: str
-) -> tuple[float, float]:
-    return quickly(training.student, held, vocabulary, device)
+    training: Training,
+    sides: tuple[list[Record], list[Record]],
+    vocabulary: Vocabulary,
+    device: str,
+) -> tuple[float, float, float]:
+    """See Watching.check. sides: answers that are learned from, and held-out ones."""
+    learned, _ = quickly(training.student, sides[0], vocabulary, device)
+    return learned, *quickly(training.student, sides[1], vocabulary, device)
 
 
 def _must_fit(shape: Shape, memory_bytes: int) -> None:

@@ -53,12 +53,22 @@ class Judged:
 
 def held_out(records: Iterable[Record], most: int = MOST_TOKENS) -> list[Record]:
     """The first held-out answers, until there are `most` tokens."""
+    return _until(most, (record for record in records if record.held))
+
+
+def learned_from(records: Iterable[Record], most: int) -> list[Record]:
+    """The first of the others, until there are `most` tokens."""
+    return _until(most, (record for record in records if not record.held))
+
+
+def _until(most: int, records: Iterable[Record]) -> list[Record]:
     kept: list[Record] = []
     tokens = 0
     for record in records:
-        if record.held and tokens < most:
-            kept.append(record)
-            tokens += len(record.answer)
+        kept.append(record)
+        tokens += len(record.answer)
+        if tokens >= most:
+            break
     return kept
 
 

@@ -85,6 +85,25 @@ def test_all_answers_but_those_held_out_are_learned_from_once_a_pass(
     assert all(map(torch.equal, [a.ids for a in made], [b.ids for b in again]))
 
 
+def test_held_out_answers_are_looked_at_on_the_way_and_at_the_end(
+    tmp_path: Path, shards: tuple[Path, ...]
+) -> None:
+    steps: list[int] = []
+
+    def check(training: Training) -> tuple[float, float, float]:
+        steps.append(training.steps)
+        return 3.0, 4.0, 0.5
+
+    training, place, told = _training(), Place(), list[str]()
+    watching = Watching(told.append, check)
+    follow(_course(shards), training, place, tmp_path / "c.pt", watching)
+    assert 5 <= len(place.curve) == len(steps) <= 11
+    assert steps[-1] == training.steps
+    assert [row[1:] for row in place.curve] == [[3.0, 4.0, 0.5]] * len(steps)
+    assert place.curve == sorted(place.curve)
+    assert "held-out answers: loss 4.00, and 3.00 on others; 0.50 guesses accepted a round" in told
+
+
 def test_a_course_ends_when_its_time_is_over(tmp_path: Path, shards: tuple[Path, ...]) -> None:
     training, place = _training(), Place()
     follow(_course(shards, seconds=1e-6), training, place, tmp_path / "c.pt", _quiet())
