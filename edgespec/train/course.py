@@ -109,14 +109,14 @@ def follow(
 
     Raises: KeyboardInterrupt once a step is done, where the user stopped it; OutOfMemory; BadInput.
     """
-    saved = told = monotonic()
+    saved = told = last = monotonic()
     for at, lesson in _lessons(course, training.student.shape, place):
-        began = monotonic()
         step = training.step(lesson, _done(course, place))
-        _advance(place, at, step.loss, monotonic() - began)
+        _advance(place, at, step.loss)
         if len(place.curve) < int(_done(course, place) * _CHECKS) < _CHECKS:
             _look(place, training, watching)
         now = monotonic()
+        place.seconds, last = place.seconds + now - last, now
         if now - told >= _TELL_S:
             watching.tell(_words(course, place))
             told = now
@@ -166,10 +166,9 @@ def _learned(course: Course, shards: Sequence[Path]) -> list[Record]:
     return [r for path in shards for r in read_shard(path, vocab) if not r.held]
 
 
-def _advance(place: Place, at: _At, loss: float, seconds: float) -> None:
+def _advance(place: Place, at: _At, loss: float) -> None:
     place.passes, place.window, place.lesson = at.passes, at.window, at.lesson
     place.share = at.share
-    place.seconds += seconds
     place.loss = loss + _SMOOTHED * (place.loss - loss) if place.loss else loss
 
 
