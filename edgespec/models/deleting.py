@@ -70,10 +70,13 @@ def removal_of_model(model: FoundModel) -> Removal:
     Raises: BadInput for anything outside their folders.
     """
     files = {real_place(file) for file in model.files}
-    users = [pair.name for pair in installed_pairs().pairs if _files_of(pair) & files]
+    users = [pair for pair in installed_pairs().pairs if _files_of(pair) & files]
     if users:
-        names = ", ".join(shown(name, 80) for name in users)
-        raise BadInput(f"The pair {names} uses this model; 'edgespec rm {users[0]}' deletes both.")
+        names = ", ".join(shown(pair.name, 80) for pair in users)
+        what = "the drafter that was trained for it" if users[0].trained else "both"
+        raise BadInput(
+            f"The pair {names} uses this model; 'edgespec rm {users[0].name}' deletes {what}."
+        )
     if model.place is Place.HUB:
         return _from_hub(files)
     roots = places()[model.place]
