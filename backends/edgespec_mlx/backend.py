@@ -47,7 +47,7 @@ class MlxBackend:
         core()  # says what is missing, where it is
         from edgespec_mlx.model import MlxModel, ModelFacts
         from edgespec_mlx.tokenizer import FolderTokenizer, NoTexts
-        from edgespec_mlx.weights import load_weights
+        from edgespec_mlx.weights import check_first_pass, load_weights
 
         if placement.cpu_moe or placement.gpu_layers is not None:
             raise BadInput(
@@ -66,6 +66,7 @@ class MlxBackend:
         if here.wired_bytes:
             core().set_wired_limit(here.wired_bytes)
         weights = load_weights(header, guesses_only=placement.guesses_only)
+        check_first_pass(weights.module, header, vocab)
         identity = (
             header.path.name,
             fingerprint(header.path),

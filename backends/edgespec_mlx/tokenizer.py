@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -19,6 +20,9 @@ from edgespec_mlx.spelling import bytes_of_letters
 
 _MOST_BYTES: Final = 256 << 20
 _MOST_TEMPLATE_BYTES: Final = 1 << 22
+_MOST_GROWTH: Final = 256
+_DEEPEST: Final = 16
+_ANY_TEXT: Final = "Once, 12 words\n"
 _SPACE: Final = "\u2581"  # how SentencePiece spells a space
 
 
@@ -93,6 +97,7 @@ class FolderTokenizer:
         settings = _optional(header.path / "tokenizer_config.json")
         self._added = _mark_control(values, settings)
         self._spelling = _spelling(path, values)
+        _check_growth(path, values.get("normalizer"))
         self._library, self._in_use = _loaded(path, values), threading.Lock()
         self._names = {text: token for token, text in self._added.texts.items()}
         self._settings = settings
@@ -108,7 +113,10 @@ class FolderTokenizer:
         wanted = self._settings.get("add_bos_token")
         if token is None or wanted is False:
             return None
-        return token if wanted is True or self._library.encode("").ids[:1] == [token] else None
+        if wanted is not True:
+            with _faults_of(self._header.path / "tokenizer.json"):
+                wanted = self._library.encode("").ids[:1] == [token]
+        return token if wanted else None
 
     def encode(self, text: str, *, special: bool) -> list[int]:
         """Token ids; with `special`, names of control tokens become those tokens."""
@@ -116,7 +124,8 @@ class FolderTokenizer:
         with self._in_use:
             # the library's word for: what looks like a control token stays text
             self._library.encode_special_tokens = not special
-            ids: list[int] = self._library.encode(clean, add_special_tokens=False).ids
+            with _faults_of(self._header.path / "tokenizer.json"):
+                ids: list[int] = self._library.encode(clean, add_special_tokens=False).ids
         if ids and max(ids) >= self.vocab:
             raise BadInput(
                 f"A part of this text is token {max(ids)}, and {shown(self._header.name, 80)} knows"
@@ -134,9 +143,11 @@ class FolderTokenizer:
     def template(self) -> str | None:
         """The chat template of the folder, or None."""
         folder = self._header.path
+        own = folder / "chat_template.jinja"
         try:
-            with (folder / "chat_template.jinja").open("rb") as file:
-                return file.read(_MOST_TEMPLATE_BYTES).decode("utf-8", "replace")
+            if own.is_file():  # a pipe would never end
+                with own.open("rb") as file:
+                    return file.read(_MOST_TEMPLATE_BYTES).decode("utf-8", "replace")
         except OSError:
             pass
         kept = _optional(folder / "chat_template.json")
@@ -215,14 +226,48 @@ def _spelling(path: Path, values: Mapping[str, Any]) -> Spelling:
 def _loaded(path: Path, values: Mapping[str, Any]) -> Any:
     from tokenizers import Tokenizer
 
-    try:
+    with _faults_of(path):
         tokenizer = Tokenizer.from_str(json.dumps(values))
-    except Exception as error:  # the library raises nothing more special
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        read = tokenizer.encode(_ANY_TEXT, add_special_tokens=False).ids
+    if not read:
+        raise damaged(path, "it reads every text as nothing")
+    return tokenizer
+
+
+@contextmanager
+def _faults_of(path: Path) -> Iterator[None]:
+    """Tell what the library raises: an Exception, or a panic, which is none."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         told = shown(" ".join(str(error).split()), 160)
         raise damaged(path, f"it is no tokenizer ({told})") from error
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
+
+
+def _check_growth(path: Path, normalizer: Any) -> None:
+    """Refuse rules that would make a text many times as long, one after the other."""
+    growth = 1
+    for rule in _rules(normalizer):
+        pattern, text = rule.get("pattern"), rule.get("content")
+        if isinstance(text, str) and isinstance(pattern, dict):
+            # an expression may fit between any two letters as well
+            growth *= max(1, len(text) + (pattern.get("String") in (None, "")))
+    if growth > _MOST_GROWTH:
+        raise damaged(path, f"its rules make a text {growth} times as long")
+
+
+def _rules(normalizer: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
+    """A normalizer, or the parts of one that is a sequence."""
+    if not isinstance(normalizer, dict) or depth > _DEEPEST:
+        return
+    yield normalizer
+    parts = normalizer.get("normalizers")
+    for part in parts if isinstance(parts, list) else ():
+        yield from _rules(part, depth + 1)
 
 
 def _text_of(value: Any) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import glob
 import re
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from edgespec.errors import BackendMissing, ModelFileError, OutOfMemory
@@ -62,24 +67,53 @@ def _built(header: FolderHeader) -> Any:
             " pip install --force-reinstall mlx-lm"
         ) from error
     try:
-        module, _ = load_model(header.path, lazy=True, trust_remote_code=False)
+        with plainly_named(header.path) as folder:
+            module, _ = load_model(folder, lazy=True, trust_remote_code=False)
     except MemoryError as error:
         raise _no_room(header, error) from error
-    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, OSError) as error:
+    except Exception as error:  # what a model's code trips over when its config is wrong
         raise _unfit(header, error) from error
     return module
+
+
+@contextmanager
+def plainly_named(folder: Path) -> Iterator[Path]:
+    """The folder under a name that is text, and that mlx-lm does not take for a pattern."""
+    name = str(folder)
+    if glob.escape(name).encode("utf-8", "replace").decode() == name:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as place:
+        link = Path(place) / "model"
+        link.symlink_to(folder.absolute(), target_is_directory=True)
+        yield link
+
+
+def check_first_pass(module: Any, header: FolderHeader, vocab: int) -> None:
+    """Read one token. Raises: ModelFileError where config.json makes the model trip over it."""
+    mx = core()
+    try:
+        scores = module(mx.array([[0]]))
+        mx.eval(scores)
+    except MemoryError as error:
+        raise _no_room(header, error) from error
+    except Exception as error:  # as above
+        raise _unfit(header, error) from error
+    if scores.shape[-1] < vocab:
+        told = f"it scores {scores.shape[-1]} tokens where its files tell of {vocab}"
+        raise _unfit(header, ValueError(told))
 
 
 def _unfit(header: FolderHeader, error: Exception) -> ModelFileError:
     told = shown(" ".join(str(error).split()), 200)
     name = shown(header.architecture, 60)
-    if "not supported" in told or isinstance(error, AttributeError):
+    if told.startswith(("Model type", "module 'mlx_lm.models")):
         return ModelFileError(
             f"{shown(header.path)} is of the model_type '{name}', which the installed mlx-lm does"
             " not run; update mlx-lm, or use a GGUF file with --backend llamacpp."
         )
-    if isinstance(error, KeyError | TypeError):
-        told = f"config.json lacks or misnames {told}"
+    if isinstance(error, KeyError) or "__init__() missing" in told:
+        told = f"config.json lacks or misnames {told.rpartition('missing ')[2]}"
     return ModelFileError(
         f"{shown(header.path)} does not make a '{name}' model: {told}; its config.json and its"
         " weights do not belong together, so download both again."

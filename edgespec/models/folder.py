@@ -19,7 +19,7 @@ from typing import Any, Final
 from edgespec.errors import NotFound
 from edgespec.models.needs import LayerNeeds, ModelNeeds
 from edgespec.models.shown import shown
-from edgespec.models.vocabulary import read_json
+from edgespec.models.vocabulary import MOST_TOKENS, read_json
 from edgespec.models.wire import damaged
 
 _LAYER: Final = re.compile(r"(?:^|\.)layers\.(\d+)\.")
@@ -29,6 +29,10 @@ _MOST_HEADER_BYTES: Final = 100_000_000  # the format's own limit
 _MOST_CONFIG_BYTES: Final = 1 << 22
 _MOST: Final = 1 << 31
 _MOST_LAYERS: Final = 1 << 12
+_COUNT: Final = re.compile(r"(?:^|_)(?:num|n)_(?:[a-z]+_)*(?:layers?|experts?|loops|blocks)(?:_|$)")
+_ROW_OF_LAYERS: Final = re.compile(r"layer|block|pattern")
+_DEEPEST: Final = 8
+_LONGEST_KEY: Final = 100
 _INDEX: Final = "model.safetensors.index.json"
 _BITS: Final = {
     "BOOL": 8,
@@ -70,6 +74,7 @@ def needs_of_folder(folder: Path) -> ModelNeeds:
     Raises: NotFound where a file is missing; ModelFileError where one holds nonsense.
     """
     config = _Config(_config(folder), folder / "config.json")
+    _check_counts(config.path, config.values)
     stored = [tensor for file in weight_files(folder) for tensor in _tensors(file)]
     layers, experts = Counter[int](), Counter[int]()
     output = 0
@@ -91,7 +96,7 @@ def needs_of_folder(folder: Path) -> ModelNeeds:
         ),
         input_bytes=rest,
         output_bytes=output,
-        vocabulary=config.number("vocab_size"),
+        vocabulary=config.number("vocab_size", most=MOST_TOKENS),
         width=config.number("hidden_size"),
         queries=config.heads * config.head,
         heads=config.heads,
@@ -153,6 +158,22 @@ class _Config:
         return part if isinstance(part, dict) else self.values
 
 
+def _check_counts(path: Path, values: Mapping[str, Any], depth: int = 0) -> None:
+    """Refuse more layers or experts than any model has, under whatever name: each is made before
+    a weight is looked for."""
+    for key, value in values.items():
+        if isinstance(value, dict) and depth < _DEEPEST:
+            _check_counts(path, value, depth + 1)
+        many = (
+            type(value) in (int, float)
+            and _COUNT.search(key[:_LONGEST_KEY])
+            and not value <= _MOST_LAYERS
+        )
+        long = isinstance(value, list | str) and _ROW_OF_LAYERS.search(key[:_LONGEST_KEY])
+        if many or (long and len(value) > _MOST_LAYERS):
+            raise damaged(path, f"{shown(key, 60)} tells of more than {_MOST_LAYERS}")
+
+
 def _parameters(tensor: _Stored, config: _Config) -> int:
     if tensor.name.endswith((".scales", ".biases")):
         return 0
@@ -164,8 +185,10 @@ def weight_files(folder: Path) -> list[Path]:
 
     Raises: NotFound naming the missing ones; ModelFileError for an index that leaves the folder.
     """
-    found = folder.glob("model*.safetensors")
-    files = sorted(file for file in found if os.path.isfile(file))
+    files = sorted(folder.glob("model*.safetensors"))
+    for file in files:
+        if not os.path.isfile(file):  # a pipe would never end, and a loader opens them all
+            raise damaged(file, "it is no file")
     if not files:
         raise NotFound(
             f"{shown(folder)} holds no safetensors file called model or model-…; check the folder's"

@@ -39,10 +39,10 @@ _SAMPLING: Final = {
 
 
 def looks_like_model(folder: Path) -> bool:
-    """Whether a folder is kept in the form that mlx-lm loads, weights of a kind or not."""
-    return os.path.isfile(folder / "config.json") and (
-        any(folder.glob("*.safetensors")) or bool(_pickles(folder))
-    )
+    """Whether a folder means to be of the form that mlx-lm loads, even if something is missing."""
+    if not os.path.lexists(folder / "config.json"):
+        return any(folder.glob("model*.safetensors"))
+    return any(folder.glob("*.safetensors")) or bool(_pickles(folder))
 
 
 def looks_like_adapter(folder: Path) -> bool:
@@ -187,6 +187,7 @@ def read_folder(folder: Path) -> FolderHeader:
             " which edgespec never does; look for a version without model_file in config.json."
         )
     generation = _json(folder / "generation_config.json") or {}
+    _json(folder / "hf_quant_config.json")  # which mlx-lm opens where it is there
     return FolderHeader(folder, config, generation, needs_of_folder(folder))
 
 

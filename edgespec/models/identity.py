@@ -37,6 +37,9 @@ def label_of(path: Path) -> str:
 def _of_folder(folder: Path) -> str:
     digest = hashlib.blake2b(digest_size=8)
     for file in [*sorted(folder.glob("*.json")), *weight_files(folder)]:
-        status = file.stat()
+        try:
+            status = file.stat()
+        except FileNotFoundError:  # a link that leads nowhere says nothing of the model
+            continue
         digest.update(f"{file.name},{status.st_size},{status.st_mtime_ns};".encode())
     return digest.hexdigest()

@@ -19,7 +19,7 @@ from edgespec.models.shown import shown
 from edgespec.models.wire import damaged
 
 _MOST_BYTES: Final = 256 << 20
-_MOST_IDS: Final = 1 << 24
+MOST_TOKENS: Final = 1 << 21  # several times the largest vocabulary there is
 # the way in which llama.cpp's converter tells control tokens that nobody marked as such
 _LOOKS_SPECIAL: Final = re.compile(
     r"<\|[^\s|<>]{1,60}\|>|<｜[^\s<>]{1,60}｜>|</?s>|<(bos|eos|pad|unk)>"  # noqa: RUF001
@@ -120,7 +120,7 @@ def _entries(path: Path, vocab: Any) -> Iterable[tuple[int, str]]:
     else:
         raise damaged(path, "it holds no vocabulary")
     for token, text in pairs:
-        if type(token) is not int or not 0 <= token < _MOST_IDS or not isinstance(text, str):
+        if type(token) is not int or not 0 <= token < MOST_TOKENS or not isinstance(text, str):
             raise damaged(path, f"its entry {shown(text, 40)} makes no sense")
     return pairs
 
@@ -130,7 +130,9 @@ def _added(path: Path, entries: Any) -> dict[int, tuple[str, bool]]:
     found: dict[int, tuple[str, bool]] = {}
     for entry in entries if isinstance(entries, list) else [None]:
         match entry:
-            case {"id": int() as token, "content": str() as text, **rest} if 0 <= token < _MOST_IDS:
+            case {"id": int() as token, "content": str() as text, **rest} if (
+                0 <= token < MOST_TOKENS
+            ):
                 found[token] = (text, rest.get("special") is True)
             case _:
                 raise damaged(path, "its added tokens make no sense")
