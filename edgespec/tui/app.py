@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import ClassVar
 
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -19,6 +19,7 @@ from textual.screen import ModalScreen, Screen
 from textual.timer import Timer
 
 from edgespec.errors import EdgespecError
+from edgespec.tui.aside import aside
 from edgespec.tui.backstage import Backstage
 from edgespec.tui.commanding import obey
 from edgespec.tui.commands import COMMANDS
@@ -30,6 +31,7 @@ from edgespec.tui.figures_panel import FiguresPanel
 from edgespec.tui.help_screen import HelpScreen
 from edgespec.tui.inspector import Inspector
 from edgespec.tui.keys import ACTIONS, BINDINGS, USES
+from edgespec.tui.listing import PaletteApp
 from edgespec.tui.prompt_box import PromptBox
 from edgespec.tui.status import status_parts
 from edgespec.tui.status_bar import StatusBar
@@ -63,7 +65,7 @@ def run_chat(setup: ChatSetup) -> None:
         raise SystemExit(app.return_code)
 
 
-class ChatApp(App[None]):
+class ChatApp(PaletteApp):
     """The screen of the chat; `backstage` is all that happens behind it."""
 
     TITLE = "edgespec"
@@ -138,8 +140,7 @@ class ChatApp(App[None]):
         """The names that /model can be completed with."""
         from edgespec.tui.models_screen import choices
 
-        found = await asyncio.to_thread(choices)
-        self._models = tuple(choice.name for choice in found if not choice.fault)
+        self._models = tuple(one.name for one in await aside(choices) if not one.fault)
 
     def _frame(self) -> None:
         self.backstage.frame()

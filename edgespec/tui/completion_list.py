@@ -11,12 +11,13 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from edgespec.tui.completion import Offer, Offers
+from edgespec.tui.listing import Listing
 
 _MOST_ROWS = 8
 _WIDEST_LABEL = 40
 
 
-class CompletionList(OptionList, can_focus=False):
+class CompletionList(Listing, can_focus=False):
     """Lies over what is above the prompt; its keys come from the prompt.
 
     for_text: what the offers go on from.

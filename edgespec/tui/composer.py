@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -14,6 +14,7 @@ from textual.widgets import TextArea
 from edgespec.errors import EdgespecError
 from edgespec.text.documents import MAX_BYTES
 from edgespec.text.sanitize import clean
+from edgespec.tui.aside import aside
 from edgespec.tui.attach import Attached, Attachments, Room, read_attachment, refusal
 from edgespec.tui.chips import Chips
 from edgespec.tui.command_line import as_message, parse
@@ -193,7 +194,7 @@ class Composer(Vertical):
 
     async def _read(self, path: str, written: str) -> None:
         try:
-            one = await asyncio.to_thread(read_attachment, path)
+            one = await aside(partial(read_attachment, path))
         except EdgespecError as error:
             self._refuse(clean(str(error), one_line=True))
             return
@@ -202,7 +203,7 @@ class Composer(Vertical):
         self.attach(one)
 
     async def _look(self, text: str) -> None:
-        found = await asyncio.to_thread(offers, text, self._sources)
+        found = await aside(partial(offers, text, self._sources))
         if self.box.text == text:
             self._offer(text, found)
 

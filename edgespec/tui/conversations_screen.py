@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 
 from edgespec.errors import EdgespecError
 from edgespec.text.sanitize import clean
+from edgespec.tui.listing import Listing
 from edgespec.tui.questions import AskText, Confirm
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class ConversationsScreen(ModalScreen[int | None]):
             box.border_title = "conversations"
             box.border_subtitle = _HELP
             yield Input(self._query, placeholder="Search titles and texts", compact=True)
-            yield OptionList(compact=True)
+            yield Listing(compact=True)
             yield Static(id="said", markup=False)
 
     def on_mount(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -17,6 +16,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from edgespec.models.shown import shown
+from edgespec.tui.aside import aside
+from edgespec.tui.listing import Listing
 
 _DEMO = "demo"
 
@@ -94,14 +95,14 @@ class ModelsScreen(ModalScreen[str | None]):
         with Vertical() as box:
             box.border_title = "models"
             box.border_subtitle = "Enter loads · Esc closes"
-            yield OptionList(compact=True)
+            yield Listing(compact=True)
             yield Static("looking what is here", id="said", markup=False)
 
     async def on_mount(self) -> None:
         self.run_worker(self._fill())
 
     async def _fill(self) -> None:
-        self._choices = await asyncio.to_thread(choices)
+        self._choices = await aside(choices)
         options = self.query_one(OptionList)
         options.add_options(
             [

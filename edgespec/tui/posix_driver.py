@@ -1,4 +1,5 @@
-"""Textual's driver for Linux and macOS, with pastes told from keys before keys are read."""
+"""Textual's driver for Linux and macOS: pastes are told from keys before keys are read, and no
+terminal is too narrow to be painted."""
 
 from __future__ import annotations
 
@@ -7,20 +8,43 @@ import os
 import selectors
 import time
 from codecs import getincrementaldecoder
+from typing import TYPE_CHECKING, Any
 
 from textual import events
 from textual._parser import ParseError
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
 
 from edgespec.tui.pasting import Pasted, PasteGuard, Piece
 
+if TYPE_CHECKING:
+    from textual.app import App
+
 _READ_BYTES = 64 * 1024
+# Textual cannot wrap a text into no cells at all, as within the borders of a very narrow window;
+# what is painted beyond the edge of the terminal is not seen
+_NARROWEST = 20
 _LONGEST_WAIT_S = 0.1  # the parser is asked that often whether a lone ESC was a key
 
 
 class PosixDriver(LinuxDriver):
-    """As its base, but for how input is read."""
+    """As its base, but for how input is read and how narrow a terminal is said to be."""
+
+    def __init__(self, app: App[Any], **how: Any) -> None:
+        super().__init__(app, **how)
+        if self._size is None:
+            self._size = self._get_terminal_size()
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        width, height = super()._get_terminal_size()
+        return max(width, _NARROWEST), height
+
+    def send_message(self, message: Message) -> None:
+        if isinstance(message, events.Resize) and message.size.width < _NARROWEST:
+            cells = (_NARROWEST, message.size.height)
+            message = events.Resize.from_dimensions(cells, message.pixel_size)
+        super().send_message(message)
 
     def run_input_thread(self) -> None:
         """Wait for input and pass it on as events, until the app leaves or the input ends."""

@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterator
 
 from textual.content import Content
-from textual.widgets import OptionList, Static
+from textual.widgets import Static
 from textual.widgets.option_list import Option
 
 from edgespec.decoding.events import Alternative
 from edgespec.tui.charts import bar
 from edgespec.tui.details import Detail, percent
+from edgespec.tui.listing import Listing
 from edgespec.tui.rounds import token_text
 
 MOST_ALTERNATIVES = 5
@@ -46,7 +47,7 @@ class TokenDetail(Static):
         self.update(Content("\n").join([*detail_lines(detail), last]))
 
 
-class Alternatives(OptionList):
+class Alternatives(Listing):
     """The best tokens for a place, of which any but the one that stands there can be chosen."""
 
     DEFAULT_CSS = """

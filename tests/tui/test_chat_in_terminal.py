@@ -29,12 +29,14 @@ def terminal() -> Iterator[Open]:
     environment.pop("NO_COLOR", None)
     children: list[pexpect.spawn[str]] = []
 
-    def opened(program: str, *arguments: str, until: str = "bit-exact") -> pexpect.spawn[str]:
+    def opened(
+        program: str, *arguments: str, until: str = "bit-exact", size: tuple[int, int] = (30, 100)
+    ) -> pexpect.spawn[str]:
         child = pexpect.spawn(
             sys.executable,
             [str(HERE / program), *arguments],
             env=environment,
-            dimensions=(30, 100),
+            dimensions=size,
             encoding="utf-8",
             timeout=30,
         )
@@ -152,3 +154,35 @@ def test_two_chats_at_once_on_one_database_keep_their_messages(
     said = sorted(tuple(one.content for one in path if one.role == "user") for path in talks)
     assert said == [("one 0", "one 1"), ("two 0", "two 1")]
     assert all(one.state is State.WHOLE for path in talks for one in path)
+
+
+@pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="no file that never answers is here")
+def test_a_file_that_never_answers_does_not_keep_the_chat_open(terminal: Open) -> None:
+    chat = terminal("fake_model.py")
+    chat.send("/file /proc/kmsg\x1b")
+    chat.send("\r")
+    leave(chat)
+    assert chat.exitstatus == 0
+
+
+@pytest.mark.parametrize("size", [(5, 20), (3, 4), (1, 1)])
+def test_a_terminal_of_any_size_ends_nothing(terminal: Open, size: tuple[int, int]) -> None:
+    chat = terminal("fake_model.py", "0.01", until="\x1b[1;1H", size=size)
+    chat.setwinsize(30, 100)
+    chat.expect_exact("bit-exact")
+    for number in range(3):  # while it answers
+        chat.send(f"{number}\r")
+        for rows, columns in ((2, 3), (80, 300), (1, 1), (30, 100)):
+            chat.setwinsize(rows, columns)
+            chat.expect_exact(f"\x1b[{rows};1H")
+    for keys in ("\x0f", "\x10", "\x0c", "\x1bOR", "\x1bOQ"):  # dialogs and panels
+        chat.send(keys)
+        chat.setwinsize(1, 1)
+        chat.setwinsize(30, 100)
+        chat.expect_exact("\x1b[30;1H")
+        chat.send("\x1b")
+    chat.send("\x11")
+    chat.expect(pexpect.EOF)
+    chat.wait()
+    assert chat.exitstatus == 0
+    assert "Traceback" not in (chat.before or "")
