@@ -15,16 +15,15 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from edgespec.errors import EdgespecError, ModelFileError, NotFound
+from edgespec.models.copies import place_of_copy
 from edgespec.models.folder_header import read_folder
 from edgespec.models.ggml import TENSOR_TYPES
 from edgespec.models.gguf import read_header
 from edgespec.models.header import GgufHeader, TensorInfo
 from edgespec.models.id_table import IDS_KEY, VOCABULARY_KEY
-from edgespec.models.identity import fingerprint
 from edgespec.models.shown import shown
 from edgespec.models.sizes import size_text
 from edgespec.models.split import parts_of, read_model
-from edgespec.models.store import cache_dir
 from edgespec_mlx.architectures import (
     FACTORS,
     Target,
@@ -53,12 +52,14 @@ def converted(path: Path, report: Report) -> Path:
     """
     header = read_model(path)
     check_architecture(header)
-    place = cache_dir() / "mlx" / f"{fingerprint(header.path)}-{_VERSION}"
+    place = place_of_copy(header.path, _VERSION)
+    folder = place / _folder_name(header)
+    if _is_sound(folder):  # even in a cache where nothing can be written
+        return folder
     try:
         place.mkdir(parents=True, exist_ok=True)
         # two first runs at once would do the work twice
         with FileLock(place / "lock", timeout=_PATIENCE_S):
-            folder = place / _folder_name(header)
             if not _is_sound(folder):
                 _write(header, folder, report)
             return folder

@@ -21,6 +21,7 @@ from edgespec.cli.output import one_line, write, write_json
 from edgespec.cli.planned import Planned, planned, planned_usually
 from edgespec.cli.values import Whole
 from edgespec.errors import BackendMissing, EdgespecError
+from edgespec.models.sizes import size_text
 
 if TYPE_CHECKING:
     from edgespec.backends import DeviceMemory
@@ -58,6 +59,14 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
+class Copies:
+    """Models that were converted into the cache. size: bytes, of all."""
+
+    count: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All that the doctor found.
 
@@ -73,6 +82,7 @@ class Report:
     tuned: tuple[str, ...] = ()
     plan: Planned | None = None
     costs: Costs | None = None
+    copies: Copies | None = None
 
     @property
     def healthy(self) -> bool:
@@ -113,7 +123,15 @@ def examine() -> Report:
     advice = list(_advice_about(backends, found))
     if not demo:
         advice.append(f"The small demo model is not installed: {install_line('demo')}")
-    return Report(this_machine(), found, backends, demo, tuple(advice), _tuned())
+    known = (this_machine(), found, backends, demo, tuple(advice), _tuned())
+    return Report(*known, copies=_copies())
+
+
+def _copies() -> Copies | None:
+    from edgespec.models.copies import all_copies
+
+    found = all_copies()
+    return Copies(len(found), sum(copy.size for copy in found)) if found else None
 
 
 def _tuned() -> tuple[str, ...]:
@@ -193,6 +211,9 @@ def one_line_each(report: Report) -> Iterable[str]:
     for backend in report.backends:
         yield f"Backend   {backend.name}: {_told(backend)}"
     yield f"Demo      {'installed' if report.demo else 'not installed'}"
+    if report.copies:
+        size = size_text(report.copies.size)
+        yield f"Copies    {report.copies.count} for MLX, {size}; 'edgespec list' names them"
     if report.tuned:
         yield f"Tuned     {'; '.join(report.tuned)}"
     if report.plan:
@@ -224,6 +245,7 @@ def _as_dict(report: Report) -> dict[str, Any]:
         "tuned": list(report.tuned),
         "plan": None if report.plan is None else asdict(report.plan) | {"fits": report.plan.fits},
         "costs": None if report.costs is None else asdict(report.costs),
+        "copies": None if report.copies is None else asdict(report.copies),
         "advice": list(report.advice),
     }
 

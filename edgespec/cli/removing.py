@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Doomed:
-    """What is to go. kind: `pair`, `model` or `interrupted`. owner: another program, if any."""
+    """What is to go. kind: `pair`, `model`, `copy` or `interrupted`. owner: another program, if it
+    is one's."""
 
     kind: str
     name: str
@@ -82,6 +83,7 @@ def _ask(question: str) -> None:
 def _doomed(name: str) -> Doomed:
     """What a name stands for: a pulled pair, else a model, else a fetch that was interrupted."""
     from edgespec.models import deleting
+    from edgespec.models.copies import COPY_FORMAT, copies_named
     from edgespec.models.found import Place
     from edgespec.models.installed import find_installed
     from edgespec.models.interrupted import find_interrupted
@@ -100,6 +102,11 @@ def _doomed(name: str) -> Doomed:
         removal = deleting.removal_of_model(model)
         return Doomed("model", told, f"{told} from {model.place}", removal, owner)
     label = _label(wanted)
+    copies = copies_named(label)
+    if copies:
+        told = shown(copies[0].name)
+        what = f"the {COPY_FORMAT.upper()} copy of {told}"
+        return Doomed("copy", told, what, deleting.removal_of_copies(copies))
     fetches = find_interrupted(label)
     if not fetches:
         raise NotFound(f"{one_line(label)} is not on this machine; 'edgespec list' shows what is.")

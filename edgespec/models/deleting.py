@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from edgespec.errors import BadInput, EdgespecError
 from edgespec.models import trained
+from edgespec.models.copies import Copy, copies_of
 from edgespec.models.found import FoundModel, Place, hub_cache, layers_of, ollama_root, places
 from edgespec.models.hub_removal import (
     delete_all,
@@ -45,7 +46,7 @@ def removal_of_pair(pair: InstalledPair) -> Removal:
     files = _files_of(pair)
     needed = {file for other in others for file in _files_of(other)}
     users = [other.name for other in others if _files_of(other) & files]
-    inner = _from_hub(files - needed)
+    inner = _and_copies(_from_hub(files - needed), files - needed)
     kept = f"what {', '.join(shown(name, 80) for name in users)} uses stays" if users else ""
 
     def execute() -> None:
@@ -61,7 +62,30 @@ def _of_trained(pair: InstalledPair) -> Removal:
         forget(pair.name)
 
     where = shown(pair.path(pair.target))
-    return Removal(trained.bytes_of(pair), execute, f"its target stays, in {where}")
+    removal = Removal(trained.bytes_of(pair), execute, f"its target stays, in {where}")
+    return removal if pair.draft is None else _and_copies(removal, pair.draft.files)
+
+
+def _and_copies(removal: Removal, files: Collection[Path]) -> Removal:
+    """The same, and what was made of these files in another format."""
+    copies = copies_of(files)  # while the files are there to tell
+
+    def execute() -> None:
+        removal.execute()
+        for copy in copies:
+            copy.delete()
+
+    return replace(removal, freed=removal.freed + sum(c.size for c in copies), execute=execute)
+
+
+def removal_of_copies(copies: Collection[Copy]) -> Removal:
+    """Copies in another format; they are made again when they are needed."""
+
+    def execute() -> None:
+        for copy in copies:
+            copy.delete()
+
+    return Removal(sum(copy.size for copy in copies), execute)
 
 
 def removal_of_model(model: FoundModel) -> Removal:
@@ -77,6 +101,10 @@ def removal_of_model(model: FoundModel) -> Removal:
         raise BadInput(
             f"The pair {names} uses this model; 'edgespec rm {users[0].name}' deletes {what}."
         )
+    return _and_copies(_of_model(model, files), files)
+
+
+def _of_model(model: FoundModel, files: Collection[Path]) -> Removal:
     if model.place is Place.HUB:
         return _from_hub(files)
     roots = places()[model.place]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from edgespec.models.folder import weight_files
 from edgespec.models.gguf import read_header
+from edgespec.models.split import parts_of
 
 
 def fingerprint(path: Path) -> str:
@@ -20,6 +21,10 @@ def fingerprint(path: Path) -> str:
     header = read_header(path)
     digest = hashlib.blake2b(digest_size=8)
     digest.update(f"{header.file_size},{path.stat().st_mtime_ns}".encode())
+    for part in parts_of(path):
+        if part != path and os.path.exists(part):
+            status = part.stat()
+            digest.update(f",{status.st_size},{status.st_mtime_ns}".encode())
     with path.open("rb") as file:
         digest.update(file.read(min(header.data_offset, header.file_size)))
     return digest.hexdigest()

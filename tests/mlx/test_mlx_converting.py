@@ -323,3 +323,18 @@ def test_a_mixture_of_experts_is_refused(change: Callable[..., Path]) -> None:
 
 def test_the_tensor_with_stretching_factors_is_no_weight() -> None:
     assert FACTORS == "rope_freqs.weight"
+
+
+def test_a_copy_is_used_where_the_cache_cannot_be_written(
+    tiny_models: TinyModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = converted(tiny_models(), NOTES.append)
+
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(convert, "FileLock", read_only)
+    assert converted(tiny_models(), NOTES.append) == folder
+    (folder / "config.json").unlink()
+    with pytest.raises(EdgespecError, match=r"cannot be written \(Read-only file system\)"):
+        converted(tiny_models(), NOTES.append)
