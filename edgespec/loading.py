@@ -13,6 +13,8 @@ from edgespec.backends import DeviceMemory, LoadedModel, Placement, SessionOptio
 from edgespec.decoding.proposer import Proposer
 from edgespec.decoding.session import Session
 from edgespec.errors import BadInput, EdgespecError
+from edgespec.history import History
+from edgespec.history.earlier import earlier_answers
 from edgespec.models import fit, memory
 from edgespec.models.available import Available, GpuMemory, available_memory, busy
 from edgespec.models.compat import check_vocabularies
@@ -24,14 +26,14 @@ from edgespec.models.shown import shown
 from edgespec.models.store import cache_dir, write_atomically
 from edgespec.options import LoadOptions, Speculation
 from edgespec.planning.cost import CostCurve
+from edgespec.planning.luck import Drafter, Luck
 from edgespec.planning.measure import Measurement, measure, plain_seconds
-from edgespec.planning.model_source import ModelSource
 from edgespec.planning.planner import Auto
-from edgespec.planning.sources import NGramSource, Source
 from edgespec.planning.strict import StrictSession
-from edgespec.proposers.combine import FirstOf, Fixed
+from edgespec.proposers.combine import Fixed
 from edgespec.proposers.draft_model import SmallModel
-from edgespec.proposers.ngram import SHORTEST_FIXED, NGram
+from edgespec.proposers.memory import MOST_TOKENS, Memory
+from edgespec.proposers.model_tree import ModelTree
 from edgespec.proposers.nothing import Nothing
 from edgespec.proposers.recent import SHORTEST, RecentSession
 from edgespec.proposers.trimmed import TrimmedSession
@@ -53,14 +55,6 @@ class Measured:
     session: Session
     cost: CostCurve
     measurement: Measurement
-
-
-@dataclass(frozen=True, slots=True)
-class Drafter:
-    """A draft model that is ready to guess. guess_s: seconds for one token of it."""
-
-    proposer: SmallModel
-    guess_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +95,9 @@ class Loaded:
         if name == "none" or speculation.draft_tokens == 0:
             return Nothing()
         if speculation.draft_tokens is None and not speculation.always_draft:
-            return Auto(self._sources(name), self.target.cost)
-        fixed: list[Proposer] = []
-        if name in ("auto", "ngram"):
-            fixed.append(NGram(SHORTEST_FIXED))
-        if name in ("auto", "draft") and drafter is not None:
-            fixed.append(drafter.proposer)
-        return Fixed(FirstOf(*fixed), speculation.draft_tokens or SHOW_MODE_TOKENS)
+            trees = self.target.session.caps.tree
+            return Auto(self.luck.sources(name, trees=trees), self.target.cost)
+        return Fixed(self.luck.fixed(name), speculation.draft_tokens or SHOW_MODE_TOKENS)
 
     def forget(self) -> None:
         """Empty both caches."""
@@ -125,29 +115,6 @@ class Loaded:
             "same up to rounding: wider passes change a score by at most"
             f" {measurement.largest_difference:.2g}; --strict makes it exact"
         )
-
-    def _sources(self, name: str) -> list[Source]:
-        sources: list[Source] = []
-        if name in ("auto", "ngram"):
-            sources.append(self.luck.ngram)
-        if name in ("auto", "draft") and self.luck.draft is not None:
-            sources.append(self.luck.draft)
-        return sources
-
-
-@dataclass(frozen=True, slots=True)
-class Luck:
-    """Sources that remember from answer to answer how well they guessed."""
-
-    ngram: NGramSource
-    draft: ModelSource | None
-
-    @classmethod
-    def of(cls, cost: CostCurve, drafter: Drafter | None) -> Luck:
-        ngram = NGramSource(cost)
-        if drafter is None:
-            return cls(ngram, None)
-        return cls(ngram, ModelSource(drafter.proposer, cost, drafter.guess_s, ngram))
 
 
 def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
@@ -189,10 +156,26 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
         target,
         drafter,
         tuple(notes),
-        Luck.of(target.cost, drafter),
+        Luck.of(target.cost, drafter, _earlier(pair, options, report), keeps=options.remember),
         checked.memory,
         draft_left_out=pair.draft is None and wanted.pair.draft is not None,
     )
+
+
+def _earlier(pair: Pair, options: LoadOptions, report: Report) -> Memory | None:
+    """What this pair answered before, where the user lets it be looked up and there is some."""
+    if not options.remember:
+        return None
+    try:
+        history = History.existing()
+    except EdgespecError as error:
+        report(f"earlier answers are not looked up: {error}")
+        return None
+    try:
+        answers = list(earlier_answers(history, pair.name, MOST_TOKENS))
+    finally:
+        history.close()
+    return Memory(answers) if answers else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +279,8 @@ def _drafter(
     if (table := checked.table) is not None:
         session = TrimmedSession(session, table.ids, table.unknown, checked.shared)
     prompt = [token for token in sample if token < checked.shared][: context // 2]
-    return Drafter(SmallModel(session, checked.shared), plain_seconds(session, prompt))
+    chain, tree = SmallModel(session, checked.shared), ModelTree(session, checked.shared)
+    return Drafter(chain, plain_seconds(session, prompt), tree)
 
 
 def measured_session(

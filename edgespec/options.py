@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from edgespec.decoding.sampling import Sampling
     from edgespec.text.template import Message
 
-ProposerName = Literal["auto", "none", "ngram", "draft"]
+ProposerName = Literal["auto", "none", "ngram", "draft", "recycling", "tree"]
 MOST_DRAFT_TOKENS = 64
 MOST_ALTERNATIVES = 20
 
@@ -28,6 +28,7 @@ class LoadOptions:
     alike at every width; a drafter's is always f16.
     strict: only widths that round alike, so that the text is the same to the bit.
     fit: where it does not fit into memory, load what does, and say what was changed.
+    remember: guess from this model's earlier answers too, as far as the history holds them.
     """
 
     backend: str = "auto"
@@ -40,6 +41,7 @@ class LoadOptions:
     flash_attention: str = "auto"
     strict: bool = False
     fit: bool = False
+    remember: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -226,6 +228,7 @@ class LoadSettings(TypedDict, total=False):
     flash_attention: str
     strict: bool
     fit: bool
+    remember: bool
     proposer: str
     draft_tokens: int | None
     num_draft_tokens: int | None

@@ -67,7 +67,7 @@ class Scripted:
     """A session whose target says the machine's text."""
 
     def __init__(self, machine: Machine, vocab: int = _ANY_ID) -> None:
-        self.caps = Caps(vocab, context=_ANY_ID)
+        self.caps = Caps(vocab, context=_ANY_ID, tree=True)
         self._machine, self._at = machine, 0
 
     def prefill(self, tokens: Tokens) -> Iterator[int]:

@@ -47,7 +47,7 @@ _FLAGS = (
     ),
     _setting(
         "--proposer", "What makes guesses.", default="auto", show_default=True,
-        type=click.Choice(["auto", "none", "ngram", "draft"]),
+        type=click.Choice(["auto", "none", "ngram", "draft", "recycling", "tree"]),
     ),
     _setting(
         "--draft-tokens", "Most tokens to guess at a time; auto measures what pays.",
@@ -103,6 +103,9 @@ _FLAGS = (
     _setting("--cpu-moe/--no-cpu-moe", "Keep a mixture's experts in main memory.", default=False),
     _setting("--fit/--no-fit", "Where memory is short, load what fits and say what was changed.",
              default=False),
+    _setting("--remember/--no-remember",
+             "Guess from this model's earlier answers too, as far as the history keeps them.",
+             default=False),
     _setting("--flash-attention", "Fused attention kernels.", default="auto", show_default=True,
              type=click.Choice(["auto", "on", "off"])),
 )  # fmt: skip
@@ -151,7 +154,7 @@ class Given:
         from edgespec.options import LoadOptions
 
         plain = ("backend", "context", "threads", "kv_type", "cpu_moe", "flash_attention")
-        switches = ("strict", "fit")
+        switches = ("strict", "fit", "remember")
         return LoadOptions(
             **{name: self.values[name] for name in (*plain, *switches)},
             gpu_layers=_unless("all", self.values["gpu_layers"]),

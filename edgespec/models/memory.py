@@ -20,7 +20,7 @@ KV_TYPES: Final = {
     "q4_0": (32, 18),
 }
 TARGET_ROWS: Final = 65  # scores that a pass may give: one for the pending token, 64 for guesses
-DRAFT_ROWS: Final = 1
+DRAFT_ROWS: Final = 17  # the pending token and what a tree of guesses holds
 _CHUNK, _GPU_CHUNK = 128, 512  # tokens of a prompt that are read in one pass
 _CELLS: Final = 256  # a cache grows in such steps
 _LANES: Final = 64  # leaves of a tree; passes are laid out for a multiple of them

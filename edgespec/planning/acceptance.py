@@ -17,6 +17,8 @@ _DRIFT = 0.04  # variance that the first weight gains at each place: a text chan
 
 _PRIOR_GUESSES = 10.0  # that the prior of a model's luck counts as
 _SLOWEST = 0.03  # weight of the latest guess in what is typical, once much is known
+_TENTHS = 10
+_WORD, _FADING = 12.0, 0.99  # guesses that a stated chance counts as; of what was seen, at each one
 
 
 class MatchAcceptance:
@@ -98,6 +100,36 @@ class ConfidenceAcceptance:
         """Another text begins: what was typical of the last one counts half."""
         self.typical += 0.5 * (self.PRIOR - self.typical)
         self._seen = _PRIOR_GUESSES
+
+
+class StatedAcceptance:
+    """For proposers that state a chance: how often guesses of about that chance were right.
+
+    Counted apart for each tenth, so that the many unlikely guesses of a tree say nothing about the
+    few likely ones; a tenth that is little known is taken at its word.
+    """
+
+    def __init__(self) -> None:
+        self._asked, self._right = [0.0] * _TENTHS, [0.0] * _TENTHS
+
+    def probability(self, stated: float) -> float:
+        tenth = _tenth(stated)
+        known = self._asked[tenth] + _WORD
+        return (self._right[tenth] + _WORD * stated) / known
+
+    def learn(self, stated: float, accepted: bool) -> None:
+        tenth = _tenth(stated)
+        self._asked[tenth] = _FADING * self._asked[tenth] + 1.0
+        self._right[tenth] = _FADING * self._right[tenth] + accepted
+
+    def new_text(self) -> None:
+        """Another text begins: what was seen counts half."""
+        self._asked = [n / 2 for n in self._asked]
+        self._right = [n / 2 for n in self._right]
+
+
+def _tenth(stated: float) -> int:
+    return min(_TENTHS - 1, int(_TENTHS * stated))
 
 
 def _sigmoid(x: float) -> float:

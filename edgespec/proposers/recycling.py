@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row, Tokens
+from edgespec.decoding.history import common_prefix
 from edgespec.decoding.proposer import Budget, Outcome, State
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import kth_best
@@ -39,6 +40,9 @@ class Successors:
     @property
     def n_bytes(self) -> int:
         return self._owner.nbytes + self._ids.nbytes + self._nats.nbytes
+
+    def clear(self) -> None:
+        self._owner.fill(-1)
 
     def learn(self, token: int, row: Row) -> None:
         """`row`: the target's scores behind `token`."""
@@ -70,12 +74,14 @@ class Recycling:
 
     Learns from rows of committed tokens only, since those of rejected guesses are the answers to
     questions that were not asked. spent_s: what learning and guessing cost in the latest round.
+    keeps: whether what one conversation taught is there in the next one.
     """
 
     name, note = "recycling", ""
 
-    def __init__(self, memory: Successors | None = None) -> None:
-        self.memory = memory or Successors()
+    def __init__(self, memory: Successors | None = None, *, keeps: bool = False) -> None:
+        self.memory, self._keeps = memory or Successors(), keeps
+        self._prompt: Tokens = np.empty(0, dtype=np.int32)
         self.spent_s = 0.0
         self._last = -1
         self._made = 0
@@ -87,6 +93,10 @@ class Recycling:
         return f"recycling: a tree of {self._made}"
 
     def begin(self, request: Request) -> None:
+        goes_on = common_prefix(self._prompt, request.prompt) == len(self._prompt)
+        if not (goes_on or self._keeps):
+            self.memory.clear()
+        self._prompt = request.prompt
         self._last, self._made = int(request.prompt[-1]), 0
 
     def propose(self, state: State, budget: Budget) -> Draft:

@@ -43,7 +43,7 @@ class Speculating:
         if self.now is None:
             self._tell(_LOADING)
             return
-        at = _ROUND.index(self.now.proposer)
+        at = _ROUND.index(self.now.proposer) if self.now.proposer in _ROUND else -1
         for name in (*_ROUND[at + 1 :], *_ROUND[:at]):
             if not self._refusal(replace(self.now, proposer=name)):
                 self._tell_what_is_set()

@@ -6,11 +6,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from llama_trials import EXACT, Models, session
+from llama_trials import (
+    EXACT,
+    Models,
+    Oracle,
+    answer,
+    ask,
+    assert_same_text,
+    sampler,
+    session,
+    words,
+)
 
 from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row
 from edgespec.decoding.session import Caps
 from edgespec.errors import CacheFull
+from edgespec.proposers.combine import Fixed, Merged
+from edgespec.proposers.model_tree import ModelTree
+from edgespec.proposers.ngram_tree import NGramTree
+from edgespec.proposers.recycling import Recycling
 from edgespec.testing import random_draft, random_path, read
 from edgespec_llamacpp.branches import Branches, Fork
 from edgespec_llamacpp.model import LlamaModel
@@ -87,6 +101,28 @@ def _fresh(model: LlamaModel, tokens: list[int]) -> Row:
     target = session(model)
     read(target, tokens)
     return target.verify(EMPTY).logits(ROOT).copy()
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_the_text_is_the_plain_text_whoever_grows_the_tree(
+    llama: Models, temperature: float
+) -> None:
+    """Trees of a noisy copy grown in llama.cpp's cache, alone and joined with others'."""
+    model, copy = llama(layers=2), session(llama(layers=2, noise=0.055), 512)
+    target, alone, oracle = session(model, 512), session(model, 512), Oracle(session(model, 512))
+    drafter, same, accepted = ModelTree(copy, 384), list[bool](), 0
+    joined = Merged(NGramTree(2), drafter, Recycling())
+    for seed in range(6):
+        request = ask(words(seed), sampler(temperature, seed), max_tokens=60)
+        plain = answer(alone, request)
+        for proposer in (drafter, joined):
+            told = answer(target, request, Fixed(proposer, (64, 16, 5)[seed % 3]))
+            assert not told.notes
+            same.append(assert_same_text(told, plain, request, oracle))
+            accepted += told.accepted
+            assert told.accepted < told.drafted
+    assert accepted > 200
+    assert sum(same) >= 0.9 * len(same)
 
 
 def _two_in_one_context(model: LlamaModel) -> tuple[LlamaSession, LlamaSession]:

@@ -34,9 +34,9 @@ def _row(*best: int, vocab: int = V) -> Row:
 
 def _taught(rows: dict[int, Row]) -> Recycling:
     proposer = Recycling()
+    proposer.begin(asked([0]))
     for token, row in rows.items():
         proposer.memory.learn(token, row)
-    proposer.begin(asked([0]))
     return proposer
 
 
@@ -157,8 +157,30 @@ def test_the_text_is_the_plain_text(temperature: float) -> None:
     assert 100 < accepted < drafted
 
 
-def test_a_conversation_before_changes_guesses_and_never_the_text() -> None:
+def test_what_was_learned_goes_on_in_a_conversation_and_ends_with_it() -> None:
+    proposer, keeping = Recycling(), Recycling(keeps=True)
+    for each in (proposer, keeping):
+        each.begin(asked([1, 2]))
+        each.memory.learn(2, _row(5))
+        each.begin(asked([1, 2, 5, 7, 3]))
+        assert each.memory.of(2) is not None
+        each.begin(asked([1, 4]))
+    assert proposer.memory.of(2) is None
+    assert keeping.memory.of(2) is not None
+
+
+def test_after_a_long_conversation_another_one_is_guessed_as_after_a_fresh_start() -> None:
     used, target = Recycling(), TableSession(V, 1)
+    first = replace(asked([7, 8], sampling=WARM), max_tokens=400)
+    second = replace(asked([1, 2, 3], sampling=WARM), max_tokens=60)
+    assert sum(r.accepted for r in _rounds(target, first, Fixed(used, 6))) > 30
+    told = _rounds(target, second, Fixed(used, 6))
+    fresh = _rounds(target, second, Fixed(Recycling(), 6))
+    assert [r.guesses for r in told] == [r.guesses for r in fresh]
+
+
+def test_a_conversation_before_changes_guesses_and_never_the_text() -> None:
+    used, target = Recycling(keeps=True), TableSession(V, 1)
     for seed in range(3):
         request = replace(asked([1, 2, seed], sampling=replace(WARM, seed=seed)), max_tokens=50)
         plain = [t.token for r in _rounds(target, request, Nothing()) for t in r.tokens]

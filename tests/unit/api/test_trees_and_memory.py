@@ -1,0 +1,90 @@
+"""Trees, recycling and earlier answers, as an app switches them on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from api_trials import Load
+
+from edgespec import Speculation
+from edgespec.api import Model
+from edgespec.errors import BadInput
+from edgespec.history import History, State
+from edgespec.options import LoadOptions
+
+PROMPT = "Say the same thing again and again"
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@pytest.mark.parametrize("proposer", ["tree", "recycling"])
+def test_the_text_is_the_plain_text(pair: Model, proposer: str, temperature: float) -> None:
+    accepted = drafted = 0
+    for seed in range(4):
+        pair.speculation = Speculation("none")
+        plain = pair.generate(PROMPT, max_tokens=60, seed=seed, temperature=temperature)
+        for speculation in (Speculation(proposer, draft_tokens=12), Speculation(proposer)):
+            pair.speculation = speculation
+            told = pair.generate(PROMPT, max_tokens=60, seed=seed, temperature=temperature)
+            assert told.token_ids == plain.token_ids
+            accepted, drafted = accepted + told.stats.accepted, drafted + told.stats.drafted
+    assert 0 < accepted < drafted
+
+
+def test_a_tree_joins_the_text_the_draft_model_and_what_is_recycled(pair: Model) -> None:
+    pair.speculation = Speculation("tree", draft_tokens=16)
+    told = pair.generate(PROMPT, max_tokens=60, temperature=0)
+    assert {name for name, _ in told.stats.by_proposer} >= {"draft", "recycling"}
+
+
+def test_in_strict_mode_trees_become_chains(opened: Load) -> None:
+    model = opened(strict=True)
+    model.speculation = Speculation("tree", draft_tokens=6)
+    notes = []
+    for event in model.stream(PROMPT, max_tokens=40, temperature=0):
+        notes.append(getattr(event, "note", ""))
+    assert not any(notes)
+
+
+def test_an_unknown_proposer_is_told_with_those_there_are() -> None:
+    with pytest.raises(BadInput, match="recycling, tree"):
+        Speculation("magic")
+
+
+@pytest.fixture
+def history(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> History:
+    monkeypatch.setenv("EDGESPEC_DATA_DIR", str(tmp_path / "data"))
+    return History.open()
+
+
+def _keep(history: History, model: str, ids: tuple[int, ...]) -> int:
+    talk = history.new()
+    talk.say("A question")
+    answer = talk.begin_answer(model, 1)
+    talk.finish(answer.id, "An answer", ids, State.WHOLE, {})
+    return talk.id
+
+
+def test_earlier_answers_are_looked_up_where_that_is_allowed_and_as_long_as_they_are_kept(
+    opened: Load, history: History
+) -> None:
+    first = opened()
+    told = first.generate(PROMPT, max_tokens=40, temperature=0)
+    number = _keep(history, first.info.pair, told.token_ids)
+    _keep(history, "another model", told.token_ids)
+    asked = {"max_tokens": 40, "temperature": 0.0}
+    used = {}
+    for name, settings in {"allowed": {"remember": True}, "not asked": {}}.items():
+        model = opened(always_draft=True, draft_tokens=6, **settings)
+        again = model.generate(PROMPT, **asked)
+        assert again.token_ids == told.token_ids
+        used[name] = dict(again.stats.by_proposer).get("memory")
+    assert used["allowed"] is not None
+    assert used["not asked"] is None
+    history.delete(number)
+    model = opened(always_draft=True, draft_tokens=6, remember=True)
+    assert "memory" not in dict(model.generate(PROMPT, **asked).stats.by_proposer)
+
+
+def test_nothing_is_remembered_unless_it_is_asked_for() -> None:
+    assert LoadOptions().remember is False
