@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 PLAIN_LOOP = "plain-loop"
 _WITHOUT_DRAFTER = ("none", "ngram:8", "auto", PLAIN_LOOP)
 _WITH_DRAFTER = ("none", "ngram:8", "draft:2", "draft:4", "draft:6", "auto", PLAIN_LOOP)
-_FORM = re.compile(r"none|auto|(?:ngram|draft)(?::[1-9][0-9]{0,3})?")
+_FORM = re.compile(r"none|auto|(?:ngram|draft|recycling|tree)(?::[1-9][0-9]{0,3})?")
 _FORMS = (
-    f"none, auto, {PLAIN_LOOP}, ngram and draft, these two with or without a length, as in draft:4"
+    f"none, auto, {PLAIN_LOOP}; ngram, draft, recycling and tree with or without a length, as in"
+    " draft:4"
 )
 # ended by a mark with space behind it, by a mark that needs none, or by an empty line
 _SENTENCE = re.compile(r"\S[^\n]*?[.!?…][\"'”’)\]]*\s|\S[^\n]*?[。！？]|\S[^\n]*\n\s*\n")  # noqa: RUF001
