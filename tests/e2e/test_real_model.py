@@ -92,7 +92,7 @@ def test_bf16_gives_identical_ids_when_strict(copy: Path) -> None:
 def margin(model: Model, prompt: str, plain: Reply, index: int) -> float:
     """Score between the best two tokens of plain decoding at one place of the reply, noise
     included: what rounding had to bridge to make another token the best."""
-    prompt_ids = model._encoder.encode([Message("user", prompt)], {})
+    prompt_ids = model._desk.encoder.encode([Message("user", prompt)], {})
     text = np.concatenate([prompt_ids, np.array(plain.token_ids[:index], dtype=np.int32)])
     session = model.loaded.target.session
     list(session.prefill(text))

@@ -11,6 +11,18 @@ if TYPE_CHECKING:
     from tiny_mlx import MlxModels
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "metal: needs an Apple chip; skipped elsewhere")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("metal") is None:
+        return
+    core = pytest.importorskip("mlx.core", reason="mlx is not installed")
+    if not core.metal.is_available():
+        pytest.skip("needs Metal, which only Macs with Apple chips have; see docs/mac.md")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def kernels_are_not_compiled() -> Iterator[None]:
     core = pytest.importorskip("mlx.core", reason="mlx is not installed")

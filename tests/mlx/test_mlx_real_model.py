@@ -79,6 +79,8 @@ def test_the_demo_is_converted_and_answers(cache_of_the_test: Path) -> None:
 def test_in_float32_it_says_what_llama_cpp_says(
     both: tuple[edgespec.Model, edgespec.Model], prompt: str
 ) -> None:
+    read_by_llama_cpp, read_by_mlx = (prompt_ids(model, prompt) for model in both)
+    assert read_by_llama_cpp == read_by_mlx
     native, other = (
         model.generate(prompt, max_tokens=TOKENS, temperature=0.0).token_ids for model in both
     )
@@ -88,12 +90,12 @@ def test_in_float32_it_says_what_llama_cpp_says(
     if same is None:
         assert native == other
         return
-    tokens = [*prompt_ids(both[0], prompt), *native[:same]]
+    tokens = [*read_by_mlx, *native[:same]]
     assert margin(both[0].loaded.target.session, tokens) < EPSILON
 
 
 def prompt_ids(model: edgespec.Model, prompt: str) -> list[int]:
-    ids: list[int] = model._encoder.encode([edgespec.Message("user", prompt)], {}).tolist()
+    ids: list[int] = model._desk.encoder.encode([edgespec.Message("user", prompt)], {}).tolist()
     return ids
 
 
