@@ -71,9 +71,9 @@ def test_the_drafts_cache_is_never_quantised_and_no_longer_than_its_training(
         assert cache(both) - cache(alone) == 2 * 2 * (16 + 16) * 2 * 256
 
 
-def test_a_draft_keeps_scores_of_one_row_only(target: GgufHeader) -> None:
+def test_a_draft_keeps_scores_of_fewer_rows_than_a_target(target: GgufHeader) -> None:
     alone, both = (plan(target, d, 512).shares(gpu=False)[0] for d in (None, target))
-    assert both.working - alone.working < alone.working / 2
+    assert both.working - alone.working < 0.75 * alone.working
 
 
 def test_the_planned_width_of_a_pass_is_the_one_that_sessions_set_aside() -> None:
