@@ -27,7 +27,7 @@ from edgespec.tui.paths import ANSWERS, ASKS, block_of, last
 from edgespec.tui.shelf import Shelf
 from edgespec.tui.speculating import Speculating
 from edgespec.tui.status import Situation
-from edgespec.tui.steering import STILL_ANSWERING, Controls, Steering
+from edgespec.tui.steering import LOADING, STILL_ANSWERING, Controls, Steering
 from edgespec.tui.talking import Answerer, Talking
 from edgespec.tui.token_view import Marking
 from edgespec.tui.transcript import Mark, Voice
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from edgespec.tui.inspector import Inspector
     from edgespec.tui.token_view import TokenView
 
-LOADING = "the model is still loading"
 _CONVERSATION = "conversation"  # the tag under which its tokens are counted
 _ALTERNATIVES = 5
 _REMEMBERED = 200  # messages of earlier sessions behind the arrow keys
@@ -362,6 +361,7 @@ class Backstage:
         self.steering.leave()
         self.ready = False
         self.speculating.now = None
+        self.talking.answerer = Answerer()
         self._loading = f"loading {clean(name, one_line=True)}"
         self.engine.load(load, name)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from edgespec.decoding.events import Alternative, Event
+from edgespec.text.sanitize import clean
 from edgespec.tui.paths import ANSWERS, before, can_go_on, last, neighbour, numbered, turn_of
 from edgespec.tui.replay import Made, Replay, margin_of
 from edgespec.tui.transcript import Voice
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from edgespec.tui.token_view import TokenView
 
 STILL_ANSWERING = "still answering · Esc stops it"
+LOADING = "the model is still loading"
 _ELSEWHERE = "this token is not on the branch that is open"
 
 
@@ -80,13 +82,18 @@ class Steering:
             self.regenerate()
         elif answer is None or why_not:
             self._use.tell(why_not)
+        elif foreign := self._foreign(answer):
+            self._use.tell(f"{foreign}; Ctrl+R makes another")
         elif self._free():
             self._talking.start(rest_of(talk, answer, self._use.options()))
 
     def resteer(self, key: int, index: int, chosen: Alternative) -> None:
         """Write an answer anew from one of its tokens on; one that runs is left for it."""
-        talk = self._talking.conversation
-        if self._answered(key) is not None:
+        talk, found = self._talking.conversation, self._answered(key)
+        if found is not None and (foreign := self._foreign(found.saved)):
+            self._use.tell(foreign)
+            return
+        if found is not None:
             self.leave()
         answered = self._answered(key)
         if answered is None or not 0 <= index < len(answered.ids):
@@ -135,8 +142,7 @@ class Steering:
             return
         if not self._free():
             return
-        if not saved.ids or saved.model != self._talking.answerer.name:
-            why = f"another model gave this answer: {saved.model}" if saved.ids else "it is empty"
+        if why := self._foreign(saved) if saved.ids else "it is empty":
             self._use.tell(f"this answer cannot be replayed; {why}")
             return
         above = before(talk.path, saved.id)
@@ -185,6 +191,9 @@ class Steering:
         if answered is None or not 0 <= index < len(answered.ids):
             inspector.unexplained(key, index, _ELSEWHERE)
             return
+        if foreign := self._foreign(answered.saved):
+            inspector.unexplained(key, index, foreign)
+            return
         talk = self._talking.conversation
         above = before(talk.path, key)
         turn = turn_of(talk.system, above, answered.saved, self._use.options())
@@ -223,6 +232,14 @@ class Steering:
         if saved is None or saved.role != ANSWERS:
             return None
         return Answered(saved, saved.ids, numbered_runs(saved))
+
+    def _foreign(self, saved: Saved) -> str:
+        """Why the tokens of an answer mean nothing to the model that is loaded; "" if they do."""
+        name = self._talking.answerer.name
+        if not name:
+            return LOADING
+        given = clean(saved.model, one_line=True)
+        return "" if given == name else f"another model gave this answer: {given or 'unknown'}"
 
     def _free(self) -> bool:
         if self.busy:

@@ -12,10 +12,12 @@ from fake_model import SHORT, FakeInfo, FakeModel, endless, setup_for
 from textual.widgets import OptionList
 from waiting import wait_until
 
+from edgespec.decoding.events import Alternative
 from edgespec.errors import NotFound, OutOfMemory
 from edgespec.tui import models_screen
 from edgespec.tui.engine import ChatSetup, Load
 from edgespec.tui.models_screen import Choice, ModelsScreen
+from edgespec.tui.token_detail import TokenDetail
 
 
 def with_models(
@@ -134,3 +136,27 @@ def test_the_demo_is_listed_where_its_package_is(monkeypatch: pytest.MonkeyPatch
     assert [choice.name for choice in models_screen.choices()] == ["demo"]
     monkeypatch.setattr(models_screen, "find_spec", lambda _name: None)
     assert models_screen.choices() == ()
+
+
+async def test_an_answer_of_another_model_is_not_continued_explained_or_rewritten() -> None:
+    other = big()
+    model = FakeModel(scripts=(endless(),), pace_s=0.002)
+    async with chatting(model, change=with_models(big=other)) as (app, pilot):
+        await running(app, pilot)
+        await command(app, pilot, "/model big")
+        await wait_until(lambda: app.backstage.ready)
+        key, steering = app.backstage.shelf.current.path[-1].id, app.backstage.steering
+        why = "another model gave this answer: demo"
+        await pilot.press("ctrl+g")
+        assert why in notice(app)
+        app._forget_notice()
+        steering.resteer(key, 1, Alternative(900, -1.0, " one"))
+        assert why in notice(app)
+        await pilot.press("f3")
+        app.inspector.select(key, 1, " word1")
+        await wait_until(lambda: why in str(app.query_one(TokenDetail).content))
+        assert not app.backstage.busy
+        assert other.turns == other.explained == []
+        await pilot.press("ctrl+r")
+        await wait_until(lambda: not app.backstage.busy and other.turns)
+        assert app.backstage.shelf.current.path[-1].model == "big"
