@@ -23,7 +23,7 @@ TARGET_ROWS: Final = 65  # scores that a pass may give: one for the pending toke
 DRAFT_ROWS: Final = 17  # the pending token and what a tree of guesses holds
 _CHUNK, _GPU_CHUNK = 128, 512  # tokens of a prompt that are read in one pass
 _CELLS: Final = 256  # a cache grows in such steps
-_LANES: Final = 64  # leaves of a tree; passes are laid out for a multiple of them
+_LANES: Final = 64  # most leaves of a tree; passes are laid out for a multiple of their number
 _F32: Final = 4
 _RUNTIME_BYTES: Final = 32 << 20  # vocabulary and small tables of one model
 _GPU_RESERVE_BYTES: Final = 512 << 20  # scratch memory that a GPU's library takes later
@@ -98,7 +98,8 @@ class ModelUse:
         """
         needs = self.needs
         tokens = (_GPU_CHUNK if gpu else _CHUNK) + self.rows
-        rows = tokens if needs.has_state or self.rows == 1 else _round_up(tokens, _LANES)
+        lanes = 1 if needs.has_state else max(1, min(_LANES, self.rows - 1))
+        rows = _round_up(tokens, lanes)
         cells = _round_up(context, _CELLS) if needs.has_cache else 0
         width, queries = needs.width, needs.queries
         if self.flash_attention:
