@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -137,7 +136,7 @@ def follow(
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """Where a lesson is in its course. share: of the pass that is behind."""
+    """Where a lesson is in its course. share: of the pass that is behind it."""
 
     passes: int
     window: int
@@ -156,9 +155,14 @@ def _lessons(course: Course, shape: Shape, place: Place) -> Iterator[tuple[_At, 
         for n, group in enumerate(groups[first:], start=first):
             done = begun.lesson if (number, n) == (begun.passes, begun.window) else 0
             rng = np.random.default_rng([course.seed, number, n])
-            made = lessons(_learned(course, group), course.vocabulary, LESSON_TOKENS, rng)
-            for k, lesson in enumerate(itertools.islice(made, done, None), start=done + 1):
-                yield _At(number, n, k, n / len(groups)), lesson
+            records = _learned(course, group)
+            count, seen = len(records), 0
+            made = lessons(records, course.vocabulary, LESSON_TOKENS, rng)
+            del records  # else two windows would be in memory while the next is read
+            for k, lesson in enumerate(made, start=1):
+                seen += len(lesson.ids)
+                if k > done:
+                    yield _At(number, n, k, (n + seen / count) / len(groups)), lesson
 
 
 def _learned(course: Course, shards: Sequence[Path]) -> list[Record]:

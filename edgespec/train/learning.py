@@ -104,7 +104,7 @@ def learn(shop: Workshop, begun: Begun, device: str, stopped: Callable[[], bool]
         sum(p.numel() for p in training.student.parameters()),
         place,
         tuple(judged(held, found)),
-        advice(place.curve),
+        advice(place.passes + place.share, place.curve),
     )
     _install(shop, training.student, vocabulary, learned)
     return learned

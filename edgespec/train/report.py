@@ -24,7 +24,8 @@ from edgespec.train.records import Record
 
 MOST_TOKENS = 60_000  # of held-out answers that are judged
 ALL = "all"
-_ENOUGH_DATA, _STILL_FALLING = 0.35, 0.05  # nats
+_OFTEN = 4.0  # passes
+_BY_HEART = 0.35  # nats
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,27 +108,29 @@ def table(rows: Sequence[Judged]) -> list[tuple[str, ...]]:
     return lines
 
 
-def advice(curve: Sequence[Sequence[float]]) -> str:
-    """Whether more answers or more time would have helped, by how the losses ran.
+def advice(passes: float, curve: Sequence[Sequence[float]]) -> str:
+    """Whether more answers or more time would have helped.
 
-    curve: as in Place.
+    passes: over all answers. curve: as in Place. How the loss ran tells nothing of time: the rate
+    of learning sinks to nothing at the end of every course.
     """
     if not curve:
         return "No answer was held out, so what it is worth is not known; give it more --tokens."
-    if len(curve) < 3:
-        return "The training was too short to tell what would make it better; give it more --time."
     _, learned, held, _ = curve[-1]
-    if held - learned > _ENOUGH_DATA:
+    if passes < _OFTEN:
+        return (
+            f"It went through the answers {passes:.1f} times, and gains until about"
+            f" {_OFTEN + 1:.0f}: more --time would help."
+        )
+    if held - learned > _BY_HEART:
         return (
             f"It knows the answers that it learned from better (loss {learned:.2f}) than others"
             f" ({held:.2f}): more answers, --tokens, would help more than more time."
         )
-    if curve[-2][2] - held > _STILL_FALLING:
-        return (
-            f"The loss on held-out answers was still falling ({curve[-2][2]:.2f} to {held:.2f}):"
-            " more --time would help."
-        )
-    return f"The loss on held-out answers has settled at {held:.2f}: a good end for this size."
+    return (
+        f"It knows other answers nearly as well (loss {held:.2f}) as those that it learned from"
+        f" ({learned:.2f}): more of both, --tokens and --time, would still help a little."
+    )
 
 
 def in_target_ids(guesses: Tokens, ids: Tokens) -> Tokens:

@@ -57,18 +57,19 @@ def test_answers_are_held_out_or_learned_from_up_to_a_bound() -> None:
 
 
 @pytest.mark.parametrize(
-    ("curve", "said"),
+    ("passes", "curve", "said"),
     [
-        ([], "not known"),
-        ([[1, 5, 5, 0]], "too short"),
-        ([[1, 5, 5, 0], [2, 4, 4.4, 0], [3, 2, 3.4, 0.8]], "more answers, --tokens"),
-        ([[1, 5, 5, 0], [2, 4, 4.2, 0], [3, 3.9, 4.0, 0.5]], r"still falling \(4.20 to 4.00\)"),
-        ([[1, 5, 5, 0], [2, 3.9, 4.0, 0], [3, 3.9, 4.0, 0.5]], "settled at 4.00"),
+        (6.0, [], "not known"),
+        (1.5, [[3, 2, 3.4, 0.8]], "through the answers 1.5 times, .* more --time"),
+        (5.9, [[3, 2, 3.4, 0.8]], "more answers, --tokens"),
+        (5.9, [[3, 3.9, 4.0, 0.5]], "more of both"),
     ],
-    ids=["nothing", "short", "data", "time", "settled"],
+    ids=["nothing", "time", "data", "both"],
 )
-def test_the_curve_tells_what_was_short(curve: list[list[float]], said: str) -> None:
-    assert re.search(said, advice(curve))
+def test_passes_and_losses_tell_what_was_short(
+    passes: float, curve: list[list[float]], said: str
+) -> None:
+    assert re.search(said, advice(passes, curve))
 
 
 def test_guesses_are_told_in_the_targets_ids() -> None:
