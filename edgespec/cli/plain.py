@@ -10,6 +10,7 @@ from edgespec.cli.answer import Answer, until_interrupted
 from edgespec.cli.output import note, one_line, say, write
 from edgespec.cli.summary import summary
 from edgespec.errors import EdgespecError
+from edgespec.text.sanitize import clean
 
 if TYPE_CHECKING:
     from edgespec.api import Chat, Model
@@ -91,5 +92,5 @@ class PlainChat:
             return None
         line = line.rstrip("\r\n")
         # nobody typed it on this screen, so the transcript shows it
-        write(f"{label}{line}\n")
+        write(f"{label}{clean(line)}\n")
         return line

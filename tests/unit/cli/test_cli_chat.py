@@ -39,6 +39,15 @@ def test_plain_chat_in_a_pipe_is_a_transcript(cli: Cli, model: FakeModel) -> Non
     assert "auto: n-gram" in summaries[0]
 
 
+def test_what_comes_through_a_pipe_gives_the_terminal_no_orders(cli: Cli, model: FakeModel) -> None:
+    hostile = "Hi \x1b]52;c;ZXZpbA==\x07\x9b31m\u202ethere"
+    result = cli("chat", "--plain", input=f"{hostile}\n")
+    assert "Hi" in result.stdout
+    assert "there" in result.stdout
+    assert not set("\x1b\x07\x9b\u202e") & set(result.stdout)
+    assert [prompt for prompt, _ in model.asked] == [hostile]
+
+
 def test_a_line_that_ends_in_a_backslash_goes_on(cli: Cli, model: FakeModel) -> None:
     cli("chat", "--plain", input="one\\\ntwo\\\nthree\r\nfour\\\n")
     assert [prompt for prompt, _ in model.asked] == ["one\ntwo\nthree", "four"]
