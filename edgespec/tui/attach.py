@@ -47,7 +47,7 @@ def read_attachment(path: str) -> Attached:
         place = Path(path).expanduser()
         special = place.exists() and not place.is_file() and not place.is_dir()
     except (OSError, ValueError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = str(getattr(error, "strerror", None) or error).rstrip(".")
         raise BadInput(f"{clean(path, one_line=True)} cannot be read: {reason}.") from error
     if special:
         raise BadInput(f"{clean(path, one_line=True)} is no file; name a text file.")

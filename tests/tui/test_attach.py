@@ -151,3 +151,8 @@ def test_bytes_are_text_or_refused_in_one_line(data: bytes) -> None:
     except BadInput as error:
         told = str(error)
     assert "\0" not in told
+
+
+def test_a_home_that_nobody_has_is_told_in_one_sentence() -> None:
+    with pytest.raises(BadInput, match=r"cannot be read: .*[^.]\.$"):
+        read_attachment("~nobody-of-this-name/file.txt")
