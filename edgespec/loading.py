@@ -95,7 +95,8 @@ class Loaded:
         if name == "none" or speculation.draft_tokens == 0:
             return Nothing()
         if speculation.draft_tokens is None and not speculation.always_draft:
-            trees = self.target.session.caps.tree
+            # where chains are exact to the bit, nothing unasked may be less
+            trees = self.target.session.caps.tree and not self.target.measurement.bit_exact
             return Auto(self.luck.sources(name, trees=trees), self.target.cost)
         return Fixed(self.luck.fixed(name), speculation.draft_tokens or SHOW_MODE_TOKENS)
 
@@ -110,7 +111,10 @@ class Loaded:
         """How closely text with guesses equals text without, as measured here, in words."""
         measurement = self.target.measurement
         if measurement.bit_exact or isinstance(self.target.session, StrictSession):
-            return "bit-exact: the same text to the bit, whatever is guessed"
+            # siblings lie in the cache in another order than a chain, and sums round by order
+            trees = self.target.session.caps.tree
+            but = ", except by --proposer tree or recycling" if trees else ""
+            return f"bit-exact: the same text to the bit, whatever is guessed{but}"
         return (
             "same up to rounding: wider passes change a score by at most"
             f" {measurement.largest_difference:.2g}; --strict makes it exact"

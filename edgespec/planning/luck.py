@@ -79,7 +79,7 @@ class Luck:
         )
 
     def sources(self, name: str, *, trees: bool) -> list[Source]:
-        """What the planner may choose from. trees: whether the target takes them."""
+        """What the planner may choose from. trees: whether auto may draft them unasked."""
         if name == "tree":
             return [self.tree]
         if name == "recycling":

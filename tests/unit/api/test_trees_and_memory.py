@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from edgespec.api import Model
 from edgespec.errors import BadInput
 from edgespec.history import History, State
 from edgespec.options import LoadOptions
+from edgespec.planning.cost import CostCurve
+from edgespec.planning.planner import Auto
 
 PROMPT = "Say the same thing again and again"
 
@@ -88,3 +91,22 @@ def test_earlier_answers_are_looked_up_where_that_is_allowed_and_as_long_as_they
 
 def test_nothing_is_remembered_unless_it_is_asked_for() -> None:
     assert LoadOptions().remember is False
+
+
+def test_where_chains_are_exact_to_the_bit_auto_drafts_no_trees_and_the_exception_is_told(
+    opened: Load,
+) -> None:
+    model = opened()
+    loaded = model._desk.loaded
+    target = loaded.target
+    exact = replace(target.measurement, classes=((1, 2, 4, 8, 16),))
+    rounds = replace(target.measurement, classes=((1,), (2, 4, 8, 16)))
+    cheap = CostCurve({1: 1.0, 4: 1.1})
+    luck = replace(loaded.luck, cost=cheap)
+    text, chain = luck.text, luck.ngram
+    for measurement, chosen in ((exact, chain), (rounds, text)):
+        changed = replace(loaded, luck=luck, target=replace(target, measurement=measurement))
+        auto = changed.proposer(Speculation())
+        assert isinstance(auto, Auto)
+        assert auto._sources == [chosen]
+        assert ("except by --proposer tree" in changed.exactness) == (measurement is exact)
