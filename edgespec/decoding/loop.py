@@ -9,7 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
-from edgespec.decoding.accept import Accepted, Coupled, accept
+from edgespec.decoding.accept import Accepted, accept
 from edgespec.decoding.alternatives import considered
 from edgespec.decoding.draft import EMPTY, ROOT, Draft
 from edgespec.decoding.events import (
@@ -64,9 +64,7 @@ class Decoding:
         prompt.
         """
         self._opened_s = self._clock()
-        self._rule = self.request.rule_for(self._round)
-        if isinstance(self._rule, Coupled) and not self.session.caps.tree:
-            self._rule = replace(self._rule, trees=False)  # so that proposers make chains
+        self._rule = self.request.rule_for(self._round, trees=self.session.caps.tree)
         window = self.request.sampling.window
         self._recent = tuple(self._history.array[-window:].tolist()) if window else ()
         room = self._room()

@@ -83,12 +83,12 @@ class Request:
         reply = self.reply or Reply(reply_key(np.asarray(self.prompt, dtype=np.int32)))
         return replace(self, sampling=sampling, reply=reply)
 
-    def rule_for(self, round_number: int) -> Coupled | Rejection:
-        """The acceptance rule for one round."""
+    def rule_for(self, round_number: int, *, trees: bool = True) -> Coupled | Rejection:
+        """The acceptance rule for one round. trees: whether the session takes them."""
         reply, seed = self.reply, self.sampling.seed
         assert reply is not None, "rule_for() needs a seeded() request"
         assert seed is not None, "rule_for() needs a seeded() request"
         noise = Noise(seed, reply.key, reply.branch)
         if self.rule is RuleName.COUPLED:
-            return Coupled(self.sampling, noise)
+            return Coupled(self.sampling, noise, trees=trees)
         return Rejection(self.sampling, noise, round_number)
