@@ -37,7 +37,7 @@ class Judged(Request):
 
     make: Callable[[Request, int], Rule] | None = None
 
-    def rule_for(self, round_number: int) -> Rule:  # type: ignore[override]
+    def rule_for(self, round_number: int, *, trees: bool = True) -> Rule:  # type: ignore[override]
         assert self.make is not None
         return self.make(self, round_number)
 
