@@ -13,6 +13,7 @@ from edgespec.errors import BackendFailed, EdgespecError
 from edgespec.loading import Report, measured_session
 from edgespec.models.gguf import read_header
 from edgespec.models.identity import fingerprint
+from edgespec.models.installed import trained_dir
 from edgespec.models.pairs import DEMO, Pair
 from edgespec.models.store import cache_dir, find_demo, write_atomically
 from edgespec.options import LoadOptions
@@ -29,7 +30,7 @@ def best_format(pair: Pair, options: LoadOptions, report: Report) -> Pair:
 
     Decided once a machine, by measurement; the copy and the decision live in the cache.
     """
-    if pair.name != DEMO and pair.target != find_demo():
+    if pair.name != DEMO and not _trained_for_it(pair):
         return pair
     backend = backends.find(options.backend)
     writer: object = backend
@@ -46,6 +47,14 @@ def best_format(pair: Pair, options: LoadOptions, report: Report) -> Pair:
     except (OSError, Timeout, BackendFailed) as error:
         report(f"no {_FORMAT} copy in {folder} ({error}); answering with the weights as shipped")
         return pair
+
+
+def _trained_for_it(pair: Pair) -> bool:
+    """Whether this is the demo with a drafter that was trained here. Its weights alone, named as a
+    file, are taken as they are."""
+    if pair.draft is None or pair.target != find_demo():
+        return False
+    return trained_dir() in pair.draft.parents
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from edgespec.api import ModelInfo
 
 
+# lists that are told when empty, too
+ALWAYS = frozenset({"tokens", "guesses"})
+
+
 class Printer(Protocol):
     """Shows one answer."""
 
@@ -99,9 +103,20 @@ def _ending(answer: Answer, seed: int, info: ModelInfo) -> dict[str, Any]:
 def _event(event: PromptRead | Round) -> dict[str, Any]:
     match event:
         case PromptRead():
-            return {"event": "prompt", **asdict(event)}
+            return {"event": "prompt", **_told(event)}
         case Round():
             told = {"text": event.text, "plan": one_line(event.plan), "note": one_line(event.note)}
-            return {"event": "round", **asdict(event), **told}
+            return {"event": "round", **_told(event), **told}
         case _:
             assert_never(event)
+
+
+def _told(event: PromptRead | Round) -> dict[str, Any]:
+    """An event's fields; log-probabilities and the like only where they were asked for."""
+
+    def asked_for(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {
+            name: value for name, value in fields if value not in (None, (), []) or name in ALWAYS
+        }
+
+    return asdict(event, dict_factory=asked_for)

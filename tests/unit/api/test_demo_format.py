@@ -100,6 +100,18 @@ def test_cheaper_wide_passes_make_the_copy_the_demo(
     assert not list(cache_of_the_test.rglob("*.part"))
 
 
+def test_only_the_demo_and_drafters_trained_for_it_get_another_format(
+    machine: Machine, backend: Fake, shipped: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "find_demo", lambda: shipped.target)
+    trained = Pair("mine", shipped.target, demo.trained_dir() / "mine" / "drafter.gguf")
+    elsewhere = Pair("a file", shipped.target, shipped.target.with_name("other.gguf"))
+    weights = Pair("a file", shipped.target)
+    assert _chosen(trained).target != shipped.target
+    assert _chosen(elsewhere) == elsewhere
+    assert _chosen(weights) == weights, "a file that is named is the file that answers"
+
+
 def test_the_decision_is_made_once(machine: Machine, backend: Fake, shipped: Pair) -> None:
     Weights.closed = 0
     first = _chosen(shipped)

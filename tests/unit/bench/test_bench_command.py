@@ -161,7 +161,7 @@ def test_a_stop_prints_what_was_measured_and_exits_130(
         (
             ("--arms", "nope"),
             2,
-            "no arm 'nope'; there are: none, auto, plain-loop, ngram and draft",
+            "no arm 'nope'; there are: none, auto, plain-loop; ngram, draft, recycling and tree",
         ),
         (("--arms", "draft:x"), 2, "no arm 'draft:x'"),
         (("--arms", "auto:3"), 2, "no arm 'auto:3'"),

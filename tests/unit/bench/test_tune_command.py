@@ -270,7 +270,7 @@ def test_the_drafter_that_was_chosen_guesses_in_every_command_that_answers(
 
     def watched(*given: Any, **settings: Any) -> Model:
         model = load(*given, **settings)
-        stream = model._events
+        stream = model._desk.events
 
         def events(answer: Any) -> Iterator[Event]:
             assert model.info.draft == draft.name
@@ -279,7 +279,7 @@ def test_the_drafter_that_was_chosen_guesses_in_every_command_that_answers(
                     drafted.extend(1 for guess in event.guesses if guess.source == "draft")
                 yield event
 
-        monkeypatch.setattr(model, "_events", events)
+        monkeypatch.setattr(model._desk, "events", events)
         return model
 
     monkeypatch.setattr("edgespec.api.load", watched)
