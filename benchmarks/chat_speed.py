@@ -21,6 +21,7 @@ from edgespec import AnswerOptions, Model, Speculation, load
 from edgespec.tui.app import ChatApp, ChatSetup
 
 PROMPT = "Write a short story about a lighthouse."
+SETTLED_S = 3.0  # what the chat does at its start, such as looking for models, is over by then
 
 
 class Kept:
@@ -50,6 +51,7 @@ async def with_screen(model: Model, options: AnswerOptions) -> float:
             if back.crash is not None:
                 raise back.crash
             await asyncio.sleep(0.05)
+        await asyncio.sleep(SETTLED_S)
         app.prompt.text = PROMPT
         await pilot.press("enter")
         while back.busy or len(back.shelf.current.path) < 2:

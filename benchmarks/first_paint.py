@@ -28,7 +28,7 @@ def first_paint_s(pair: str, data: str) -> float:
     chat = pexpect.spawn(
         str(COMMAND), ["chat", pair], env=environment, dimensions=(40, 120), timeout=60
     )
-    chat.expect_exact("Ask something")
+    chat.expect_exact("sk something")  # the cursor stands on the first letter
     seconds = time.perf_counter() - began
     chat.close(force=True)
     return seconds

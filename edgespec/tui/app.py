@@ -41,9 +41,8 @@ from edgespec.tui.token_view import Marking, TokenView
 __all__ = ["ChatApp", "ChatSetup", "run_chat"]
 
 _FRAMES_PER_SECOND = 30
-_STATUS_EVERY_S = 0.2  # figures that change faster cannot be read
-_NOTICE_S = 2.5
-_PATIENCE_S = 10.0
+_STATUS_EVERY_S = 0.5  # figures that change faster cannot be read
+_NOTICE_S, _PATIENCE_S = 2.5, 10.0
 _HINT = "[@click=app.command_palette]Ctrl+P menu[/] · [@click=app.help]F1 help[/]"
 _MARKINGS = (Marking.OFF, Marking.TINT, Marking.INSPECT)
 _WIDE, _TALL = 100, 22  # cells; with fewer, panels lie below the conversation and cover it
@@ -144,6 +143,7 @@ class ChatApp(PaletteApp):
 
     def _frame(self) -> None:
         self.backstage.frame()
+        self.prompt.cursor_blink = not self.backstage.busy  # each blink takes time from the model
         if self.backstage.ready and self._models is None:
             self._models = ()
             self.run_worker(self._look_for_models())
