@@ -40,8 +40,7 @@ from edgespec.tui.token_view import Marking, TokenView
 
 __all__ = ["ChatApp", "ChatSetup", "run_chat"]
 
-_FRAMES_PER_SECOND = 30
-_STATUS_EVERY_S = 0.5  # figures that change faster cannot be read
+_FRAMES_PER_SECOND, _STATUS_EVERY_S = 30, 0.5  # figures that change faster cannot be read
 _NOTICE_S, _PATIENCE_S = 2.5, 10.0
 _HINT = "[@click=app.command_palette]Ctrl+P menu[/] · [@click=app.help]F1 help[/]"
 _MARKINGS = (Marking.OFF, Marking.TINT, Marking.INSPECT)
@@ -143,9 +142,10 @@ class ChatApp(PaletteApp):
 
     def _frame(self) -> None:
         self.backstage.frame()
-        self.prompt.cursor_blink = not self.backstage.busy  # each blink takes time from the model
+        self.composer.keep_still(self.backstage.busy)
         if self.backstage.ready and self._models is None:
             self._models = ()
+            self._show_status()
             self.run_worker(self._look_for_models())
         self.view.update_rows(time.perf_counter())
         self.inspector.update_rows()

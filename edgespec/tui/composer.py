@@ -65,7 +65,7 @@ class Composer(Vertical):
         self._sources = sources or Sources()
         self._attachments = Attachments()
         self._room: Room | None = None
-        self._pastes = 0
+        self._pastes, self._still = 0, False
         self._list = CompletionList(id="completion")
         self._chips = Chips(id="chips")
         self.box = PromptBox(id="prompt", menu=self._list, holds=LONG_PASTE)
@@ -86,6 +86,11 @@ class Composer(Vertical):
 
     def close_completion(self) -> None:
         self._list.close()
+
+    def keep_still(self, still: bool) -> None:
+        """Whether the cursor stops blinking: each blink takes time from a model at work."""
+        if still != self._still:
+            self._still, self.box.cursor_blink = still, not still
 
     def sent(self) -> None:
         """What was written has been taken; a message took what was attached along."""
