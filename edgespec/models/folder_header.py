@@ -16,8 +16,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from edgespec.decoding.sampling import Sampling
-from edgespec.errors import BadInput, ModelFileError, NotFound
+from edgespec.errors import ModelFileError, NotFound
+from edgespec.models.advice import sampler_advice
 from edgespec.models.catalogue import Format
 from edgespec.models.folder import needs_of_folder, weight_files
 from edgespec.models.id_table import IDS_KEY, VOCABULARY_KEY, IdTable, id_table
@@ -134,17 +134,7 @@ class FolderHeader:
         """What generation_config.json recommends; nonsense is left out."""
         if self.generation.get("do_sample") is False:
             return {}
-        advice: dict[str, float | int] = {}
-        for key, name in _SAMPLING.items():
-            value = self.generation.get(key)
-            if type(value) not in (int, float) or (name == "top_k" and type(value) is not int):
-                continue
-            try:
-                Sampling(**{name: value})  # type: ignore[arg-type]
-            except BadInput:
-                continue
-            advice[name] = value  # type: ignore[assignment]
-        return advice
+        return sampler_advice({name: self.generation.get(key) for key, name in _SAMPLING.items()})
 
     def special_token(self, name: str) -> int | None:
         for values in (self.generation, self.config):

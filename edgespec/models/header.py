@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgespec.decoding.sampling import Sampling
-from edgespec.errors import BadInput
+from edgespec.models.advice import sampler_advice
 from edgespec.models.ggml import FILE_TYPES, TENSOR_TYPES
 from edgespec.models.id_table import IDS_KEY, VOCABULARY_KEY, IdTable, id_table
 from edgespec.models.wire import Strings, damaged
@@ -32,7 +31,6 @@ _SAMPLING = {
     "penalty_repeat": "repeat_penalty",
     "penalty_last_n": "penalty_window",
 }
-_COUNTS = ("top_k", "penalty_window")
 _MAX_HEADS = 1 << 16
 _SANE = 1 << 31
 _GUESSED = 1024  # a flag that llama.cpp adds to a file type it inferred
@@ -194,17 +192,8 @@ class GgufHeader:
     @property
     def sampler(self) -> Mapping[str, float | int]:
         """What the model's makers recommend, by the names of Sampling; nonsense is left out."""
-        advice: dict[str, float | int] = {}
-        for key, name in _SAMPLING.items():
-            value = self.metadata.get(f"general.sampling.{key}")
-            if type(value) not in (int, float) or (name in _COUNTS and type(value) is not int):
-                continue
-            try:
-                Sampling(**{name: value})  # type: ignore[arg-type]
-            except BadInput:
-                continue
-            advice[name] = value  # type: ignore[assignment]
-        return advice
+        found = {n: self.metadata.get(f"general.sampling.{k}") for k, n in _SAMPLING.items()}
+        return sampler_advice(found)
 
     @property
     def file_type(self) -> str:
