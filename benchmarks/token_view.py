@@ -13,12 +13,13 @@ import asyncio
 import itertools
 import json
 import os
-import random
 import resource
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+from chat_view import fence, prose
 
 from edgespec.decoding.events import (
     Committed,
@@ -36,18 +37,6 @@ from edgespec.tui.app import ChatApp, ChatSetup
 TOKENS = 3000
 PER_SECOND = 300.0
 PER_ROUND = 3
-WORDS = (
-    "the",
-    "draft",
-    "model",
-    "token",
-    "accept",
-    "reject",
-    "window",
-    "cache",
-    "prompt",
-    "latency",
-)
 
 
 @dataclass(frozen=True)
@@ -104,20 +93,6 @@ class ScriptedModel:
         ]
         committed = (*tokens, Committed(0, kinds[1], text=own))
         return Round(index, committed, tuple(guesses), 0.001, 0.008, 0.01, "draft, 2 long")
-
-
-def prose() -> Iterator[str]:
-    chance = random.Random(1)
-    while True:
-        for _ in range(chance.randint(20, 70)):
-            yield f" {chance.choice(WORDS)}"
-        yield ".\n\n"
-
-
-def fence() -> Iterator[str]:
-    yield "```python\n"
-    for number in itertools.count():
-        yield from ("    x", f"{number}", " =", " foo", "(", f"{number}", ",", " y", ")", "\n")
 
 
 async def measure(app: ChatApp, model: ScriptedModel) -> dict[str, object]:
