@@ -146,7 +146,7 @@ def _wish(given: Given, pair: str | None, data: tuple[str, ...], wanted: Mapping
     options: LoadOptions = given.load_options()
     return Wish(
         out,
-        chosen.target,
+        chosen,
         _SELF in data,
         tuple(read_document(file) for file in data if file != _SELF),
         wanted["tokens"],

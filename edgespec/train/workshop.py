@@ -13,9 +13,11 @@ from filelock import FileLock, Timeout
 from edgespec import backends
 from edgespec.backends import LoadedModel, Placement
 from edgespec.conversation import PromptEncoder
+from edgespec.demo import best_format
 from edgespec.errors import BadInput, EdgespecError, OutOfMemory
 from edgespec.models.identity import fingerprint
 from edgespec.models.model_header import ModelHeader, header_of
+from edgespec.models.pairs import Pair
 from edgespec.models.shown import shown
 from edgespec.models.store import cache_dir
 from edgespec.options import LoadOptions
@@ -36,12 +38,12 @@ JUDGING_SHARE = 0.05
 class Wish:
     """What is asked for.
 
-    target: the file that is loaded. own: whether the target's own answers are data; texts: what
+    pair: whose target gets a drafter. own: whether the target's own answers are data; texts: what
     else is. tokens: of answers. seconds: for everything. most_ids: of the drafter.
     """
 
     name: str
-    target: Path
+    pair: Pair
     own: bool
     texts: tuple[Document, ...]
     tokens: int
@@ -50,6 +52,10 @@ class Wish:
     memory_bytes: int
     seed: int
     options: LoadOptions
+
+    @property
+    def target(self) -> Path:
+        return self.pair.target
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +100,10 @@ class Workshop:
             )
         if begun is not None and begun.ids is not None:
             return begun
-        header = _answering_header(wish.target)
+        _must_answer(header_of(wish.target))
+        # the demo answers faster in another format
+        answering = best_format(wish.pair, wish.options, self.tell).target
+        header = header_of(answering)
         with _loaded(header, wish, self.tell) as model:
             encoder = PromptEncoder(model.tokenizer)
             if begun is None:
@@ -204,20 +213,18 @@ def _sweep(folders: Iterable[Path]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _answering_header(target: Path) -> ModelHeader:
-    header = header_of(target)
+def _must_answer(header: ModelHeader) -> None:
+    """Raises: BadInput for a file that cannot write answers."""
+    name = shown(header.path.name)
     if header.id_table is not None:
-        raise BadInput(f"{shown(target.name)} is a drafter itself; name a model that answers.")
+        raise BadInput(f"{name} is a drafter itself; name a model that answers.")
     if header.format != "gguf":
         raise BadInput(
-            f"{shown(target.name)} is no GGUF file, and answers can only be gathered from such so"
+            f"{name} is no GGUF file, and answers can only be gathered from such so"
             " far; name the target's with --target. MLX then guesses with the drafter too."
         )
     if not header.tokens:
-        raise BadInput(
-            f"{shown(target.name)} carries no vocabulary; train for a file that has one."
-        )
-    return header
+        raise BadInput(f"{name} carries no vocabulary; train for a file that has one.")
 
 
 @contextlib.contextmanager
