@@ -8,69 +8,22 @@ uv run python benchmarks/trees.py FOLDER --answers 30
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from kept_answers import low_scores, said_again
 
-from edgespec.decoding.accept import Accepted
-from edgespec.decoding.draft import ROOT, Draft, Row
-from edgespec.decoding.proposer import Outcome, Proposer, State, UpTo
-from edgespec.decoding.request import Request
-from edgespec.decoding.sampling import Sampling
+from edgespec.decoding.proposer import Proposer
 from edgespec.proposers.combine import Merged
 from edgespec.proposers.memory import Memory
 from edgespec.proposers.ngram import NGram
 from edgespec.proposers.ngram_tree import NGramTree
 from edgespec.proposers.recycling import Recycling
-from edgespec.train.records import Record, Shelf
+from edgespec.train.records import Shelf
 
 SIZES = (4, 8, 16)  # guesses a round
-
-
-class Kept:
-    """The scores that were kept of a round's rows; those of other tokens are low."""
-
-    def __init__(self, record: Record, place: int, draft: Draft, low: Row) -> None:
-        self._record, self._place, self._low = record, place, low
-        self._depths = [*draft.depths(), 0]
-
-    def top(self, node: int) -> int:
-        return int(self._record.near[self._place + self._depths[node], 0])
-
-    def logits(self, node: int) -> Row:
-        row, at = self._low.copy(), self._place + self._depths[node]
-        if at < len(self._record.near):
-            row[self._record.near[at]] = self._record.scores[at]
-        return row
-
-
-def said_again(proposer: Proposer, record: Record, most: int, low: Row) -> Iterator[int]:
-    """Accepted guesses of every round."""
-    ids, begun = record.ids, record.begun
-    request = Request(ids[:begun], Sampling(0.0, seed=0), len(ids)).seeded()
-    rule, place = request.rule_for(0), begun + 1
-    proposer.begin(request)
-    while place < len(ids):
-        draft = proposer.propose(State(ids[:place], place - begun, rule), UpTo(most))
-        path = _right(draft, ids[place:].tolist())
-        own = int(ids[min(place + len(path), len(ids) - 1)])
-        scores = Kept(record, place - begun, draft, low)
-        proposer.observe(Outcome(draft, Accepted(tuple(path), own), scores, 0.0, 0.0))
-        place += len(path) + 1
-        yield len(path)
-    proposer.end()
-
-
-def _right(draft: Draft, told: Sequence[int]) -> list[int]:
-    path, node = list[int](), ROOT
-    for token in told:
-        node = next((n for n in draft.children(node) if draft.tokens[n] == token), -2)
-        if node < ROOT:
-            break
-        path.append(node)
-    return path
 
 
 def main() -> None:
@@ -85,7 +38,7 @@ def main() -> None:
     chosen = [records[n] for n in order[: asked.answers]]
     earlier = [records[n].answer.tolist() for n in order[asked.answers :]]
     vocab = 1 + max(int(record.near.max()) for record in records)
-    low = np.random.default_rng(0).uniform(-60, -25, vocab).astype(np.float32)
+    low = low_scores(vocab)
     memory = Memory(earlier)
     makers: dict[str, Callable[[], Proposer]] = {
         "n-gram chain": NGram,
