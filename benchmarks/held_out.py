@@ -103,6 +103,15 @@ def table_of(path: Path) -> IdTable:
     return table
 
 
+def named(paths: Sequence[Path]) -> dict[str, Path]:
+    """By file name, or folder and file name where several are called so."""
+    stems = [path.stem for path in paths]
+    return {
+        stem if stems.count(stem) == 1 else f"{path.absolute().parent.name}/{stem}": path
+        for stem, path in zip(stems, paths, strict=True)
+    }
+
+
 def ways_of(drafters: dict[str, Drafter]) -> dict[str, Proposer]:
     proposers: dict[str, Proposer] = {NGRAM: NGram(), RECYCLING: Recycling()}
     for name, drafter in drafters.items():
@@ -191,7 +200,7 @@ def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def tabled(records: list[Record], asked: argparse.Namespace, tell: Callable[[str], None]) -> Table:
-    tables = {path.stem: (path, table_of(path)) for path in asked.drafter}
+    tables = {name: (path, table_of(path)) for name, path in named(asked.drafter).items()}
     ids = [r.ids for r in records] + [r.near for r in records] + [t.ids for _, t in tables.values()]
     vocab = 1 + max(int(some.max()) for some in ids)
     drafters = {name: opened(*both, vocab, asked) for name, both in tables.items()}
@@ -211,16 +220,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--drafter", type=Path, nargs="*", default=[])
     parser.add_argument("--answers", type=int, default=60, help="of each temperature")
     parser.add_argument("--guesses", type=int, default=4, help="a round")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", action="store_true", dest="as_json")
     asked = parser.parse_args()
-    held = [r for r in Shelf(asked.folder) if r.held and len(r.answer) > 1]
+    records = (record for folder in asked.folders for record in Shelf(folder))
+    held = [record for record in records if record.held and len(record.answer) > 1]
     if not held:
-        sys.exit(f"{asked.folder} holds no answers that were held out; is it a cache of train?")
+        sys.exit("No answer there was held out; name folders in which `edgespec train` keeps them.")
     tables: list[Table] = []
     try:
         for temperature in sorted({record.temperature for record in held}):
