@@ -40,6 +40,9 @@ class Recorded:
     guesses: what the draft model says at each place of the reply, int32 [len(reply)], NO_GUESS
     where it says nothing; confidences: the probability it gave that guess, float32 [len(reply)].
     Both None where no draft model was asked.
+    near: the target's best tokens at each place of the reply, best first, int32 [len(reply), k];
+    scores: theirs, in nats, float32 of that shape. Both None where the target made no pass; save()
+    leaves them out.
     """
 
     id: str
@@ -48,6 +51,8 @@ class Recorded:
     reply: Tokens
     guesses: Tokens | None = None
     confidences: Confidences | None = None
+    near: Tokens | None = None
+    scores: Confidences | None = None
 
 
 def score(session: Session, vocab: int, tokens: Tokens, start: int) -> tuple[Tokens, Confidences]:

@@ -24,6 +24,7 @@ from edgespec.models.compat import check_vocabularies
 from edgespec.models.model_header import header_of
 from edgespec.options import AnswerOptions, LoadOptions
 from edgespec.proposers.nothing import Nothing
+from edgespec.proposers.recycling import SUCCESSORS
 from edgespec.text.detokenize import Detokenizer
 from edgespec.text.template import Message
 
@@ -39,15 +40,31 @@ def record(model: Model, prompt: Prompt, max_tokens: int, system: str = "") -> I
     conversation = Conversation(tokenizer, system, AnswerOptions())
     for turn, said in enumerate(prompt.turns, 1):
         asked = conversation.asked(said)
-        request = Request(asked, Sampling(0.0, seed=0), max_tokens, tokenizer.end_tokens)
-        ids = [
-            token.token
+        request = Request(
+            asked,
+            Sampling(0.0, seed=0),
+            max_tokens,
+            tokenizer.end_tokens,
+            alternatives=SUCCESSORS,
+        )
+        told = [
+            token
             for event in speculate(model.loaded.target.session, request, Nothing())
             if isinstance(event, Round)
             for token in event.tokens
         ]
+        ids = [token.token for token in told]
+        near = [[best.token for best in token.alternatives] for token in told]
+        scores = [[best.logprob for best in token.alternatives] for token in told]
         name = prompt.id if len(prompt.turns) == 1 else f"{prompt.id}/{turn}"
-        yield Recorded(name, prompt.category, asked, np.array(ids, np.int32))
+        yield Recorded(
+            name,
+            prompt.category,
+            asked,
+            np.array(ids, np.int32),
+            near=np.array(near, np.int32),
+            scores=np.array(scores, np.float32),
+        )
         detokenizer = Detokenizer(tokenizer)
         text = "".join([*map(detokenizer.feed, ids), detokenizer.flush()])
         conversation.replied(text, ids)

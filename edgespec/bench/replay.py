@@ -27,10 +27,13 @@ from edgespec.planning.measure import WIDTHS
 from edgespec.planning.model_source import ModelSource
 from edgespec.planning.planner import Auto
 from edgespec.planning.sources import NGramSource, Source
-from edgespec.proposers.combine import FirstOf, Fixed
+from edgespec.planning.tree_source import TreeSource
+from edgespec.proposers.combine import FirstOf, Fixed, Merged
 from edgespec.proposers.draft_model import DraftTiming, SmallModel
 from edgespec.proposers.ngram import SHORTEST_FIXED, NGram
+from edgespec.proposers.ngram_tree import NGramTree
 from edgespec.proposers.nothing import Nothing
+from edgespec.proposers.recycling import Recycling
 from edgespec.proposers.watchdog import Watchdog
 
 Cost = Callable[[int], float]  # seconds of a target's pass of so many rows
@@ -40,11 +43,15 @@ _RIDES_ALONG = 2  # unread tokens that cost a draft model's next pass nothing
 
 @dataclass(slots=True)
 class Machine:
-    """The text the target will say, prompt included, and a clock that only costs move."""
+    """The text the target will say, prompt included, and a clock that only costs move.
+
+    rows: the target's scores of what stands at a place of the text, where they are known.
+    """
 
     text: Sequence[int]
     cost: Cost
     now: float = 0.0
+    rows: Callable[[int], Row] | None = None
 
     def clock(self) -> float:
         return self.now
@@ -52,15 +59,17 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """Scores whose best token is the known one."""
+    """Scores whose best token is the known one. places: in the text, that the rows score."""
 
-    told: dict[int, int]
+    machine: Machine
+    places: dict[int, int]
 
     def top(self, node: int) -> int:
-        return self.told[node]
+        return self.machine.text[self.places[node]]
 
     def logits(self, node: int) -> Row:
-        raise AssertionError("greedy text needs no scores")
+        assert self.machine.rows is not None, "greedy text needs no scores"
+        return self.machine.rows(self.places[node])
 
 
 class Scripted:
@@ -76,9 +85,9 @@ class Scripted:
 
     def verify(self, draft: Draft) -> Says:
         self._machine.now += self._machine.cost(len(draft) + 1)
-        text, at = self._machine.text, self._at
         depths = [0, *draft.depths()]
-        return Says({node: text[at + depths[node - ROOT]] for node in range(ROOT, len(draft))})
+        places = {node: self._at + depths[node - ROOT] for node in range(ROOT, len(draft))}
+        return Says(self._machine, places)
 
     def extend(self, grown: Draft) -> Says:
         return self.verify(grown)
@@ -197,7 +206,8 @@ class PlainArm:
 
 @dataclass(frozen=True, slots=True)
 class FixedArm:
-    """Always so many guesses, by the first of these that has any: `ngram`, `draft`."""
+    """Always so many guesses, by the first of these that has any: `ngram`, `draft`, `recycling`,
+    `tree`."""
 
     sources: tuple[str, ...]
     guesses: int
@@ -214,6 +224,8 @@ class FixedArm:
         makers: dict[str, Proposer | None] = {
             "ngram": NGram(SHORTEST_FIXED),
             "draft": stage.model,
+            "recycling": Recycling(),
+            "tree": Merged(NGramTree(SHORTEST_FIXED), Recycling()),
         }
         parts = [part for name in self.sources if (part := makers[name]) is not None]
         return Fixed(FirstOf(*parts), self.guesses)
@@ -221,7 +233,7 @@ class FixedArm:
 
 @dataclass(frozen=True, slots=True)
 class AutoArm:
-    """The planner with these: `ngram`, `draft`."""
+    """The planner with these: `ngram`, `draft`, `recycling`, `tree`."""
 
     sources: tuple[str, ...] = ("ngram", "draft")
 
@@ -239,6 +251,10 @@ class AutoArm:
             sources.append(ngram)
         if "draft" in self.sources and stage.model is not None:
             sources.append(ModelSource(stage.model, stage.cost, stage.guess_s, ngram))
+        if "recycling" in self.sources:
+            sources.append(TreeSource(Recycling(), stage.cost))
+        if "tree" in self.sources:
+            sources.append(TreeSource(Merged(NGramTree(), Recycling()), stage.cost))
         return Auto(sources, stage.cost)
 
 
@@ -282,7 +298,7 @@ class Replayer:
     def replay(self, recorded: Recorded) -> Replayed:
         """Say one answer."""
         text = [*recorded.prompt.tolist(), *recorded.reply.tolist()]
-        machine = Machine(text, self._noisy)
+        machine = Machine(text, self._noisy, rows=_rows(recorded))
         if self._model is not None:
             self._model.put(machine, recorded)
         request = Request(recorded.prompt, Sampling(0.0, seed=0), len(recorded.reply))
@@ -293,6 +309,22 @@ class Replayer:
         if not self._noise:
             return self._cost(rows)
         return self._cost(rows) * math.exp(self._rng.normal(0.0, self._noise))
+
+
+def _rows(recorded: Recorded) -> Callable[[int], Row] | None:
+    """The scores that were kept, by place in the text; those of other tokens are far below."""
+    near, scores, begun = recorded.near, recorded.scores, len(recorded.prompt)
+    if near is None or scores is None:
+        return None
+    vocab = 1 + max(int(ids.max()) for ids in (near, recorded.prompt, recorded.reply))
+    low = np.linspace(-1000.0, -900.0, vocab, dtype=np.float32)
+
+    def row(place: int) -> Row:
+        scored = low.copy()
+        scored[near[place - begun]] = scores[place - begun]
+        return scored
+
+    return row
 
 
 def replay(recorded: Recorded, arm: Arm, cost: Cost, drafter: DraftCost | None = None) -> Replayed:

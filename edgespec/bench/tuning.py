@@ -34,11 +34,11 @@ class Way:
 class Candidate:
     """The best way with one draft model, or without any. cost: None without one.
 
-    bound_seconds: with perfect foresight.
+    bound_seconds: with perfect foresight; None for trees, of which it is not known.
     """
 
     best: Way
-    bound_seconds: float
+    bound_seconds: float | None
     cost: DraftCost | None = None
 
     @property
@@ -73,7 +73,8 @@ class Workshop:
 
 
 def tuned(workshop: Workshop, drafts: Sequence[Path]) -> Tuned:
-    """Compare plain decoding, an n-gram alone and each of these draft models, one at a time.
+    """Compare plain decoding, an n-gram alone, trees where they may win, and each of these draft
+    models, one at a time.
 
     One that does not fit into memory is left out with a note. Raises: what loading raises.
     """
@@ -94,6 +95,8 @@ def tuned(workshop: Workshop, drafts: Sequence[Path]) -> Tuned:
             if cost is None:
                 cost, records = model.loaded.target.cost.seconds, workshop.answers(model)
                 candidates.append(without_model(records, cost))
+                if trees_may_win(model, records):
+                    candidates.append(with_trees(records, cost))
             if draft is not None:
                 workshop.tell(f"asking {draft.name} for its guesses on {len(records)} answers")
                 drafter = Drafter(model, workshop.options)
@@ -110,6 +113,24 @@ def without_model(records: Sequence[Recorded], cost: Cost) -> Candidate:
     explored = explore(records, cost, None, tried)
     total = total_seconds(explored)
     return Candidate(fastest(_ways(tried, total, None)), total["foresight ngram"])
+
+
+def trees_may_win(model: Model, records: Sequence[Recorded]) -> bool:
+    """Whether trees can be replayed, and may be chosen for somebody who did not ask for them:
+    where chains are exact to the bit, nothing unasked may be less."""
+    target = model.loaded.target
+    exact = target.measurement.bit_exact
+    known = all(record.near is not None for record in records)
+    return target.session.caps.tree and not exact and known
+
+
+def with_trees(records: Sequence[Recorded], cost: Cost) -> Candidate:
+    """The best way without a draft model that recycles the target's scores. records: with them."""
+    kinds = ("tree",), ("recycling",)
+    tried: list[Arm] = [AutoArm(kind) for kind in kinds]
+    tried += [FixedArm(kind, n) for kind in kinds for n in LENGTHS]
+    total = total_seconds(explore(records, cost, None, tried))
+    return Candidate(fastest(_ways(tried, total, None)), None)
 
 
 def with_model(

@@ -311,8 +311,10 @@ def _lines(found: Tuned) -> Iterator[str]:
         if best.draft_tokens:
             length = f"always {best.draft_tokens} guesses"
         ratio = found.plain.seconds / best.seconds if best.seconds else 1.0
-        least = f"{_rounded(candidate.bound_seconds)} s with perfect foresight"
-        rows.append((_named(best), best.seconds, f"  {ratio:.2f} times plain, {length}; {least}"))
+        more = f"  {ratio:.2f} times plain, {length}"
+        if candidate.bound_seconds is not None:
+            more += f"; {_rounded(candidate.bound_seconds)} s with perfect foresight"
+        rows.append((_named(best), best.seconds, more))
     width = max(len(name) for name, _, _ in rows)
     yield f"What these {found.answers} answers of {found.tokens} tokens take here, replayed:"
     for name, seconds, more in rows:
@@ -324,7 +326,9 @@ def _rounded(seconds: float) -> str:
 
 
 def _named(way: Way) -> str:
-    return "n-gram alone" if way.draft is None else f"with {one_line(way.draft.name)}"
+    if way.draft is not None:
+        return f"with {one_line(way.draft.name)}"
+    return {"tree": "trees", "recycling": "recycling"}.get(way.proposer, "n-gram alone")
 
 
 def _as_dict(found: Tuned, choice: Choice, *, saved: bool) -> dict[str, Any]:

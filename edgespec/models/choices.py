@@ -22,7 +22,7 @@ from edgespec.models.pairs import Pair, resolve
 from edgespec.models.shown import shown
 from edgespec.models.store import write_atomically
 
-PROPOSERS: Final = ("auto", "none", "ngram", "draft")
+PROPOSERS: Final = ("auto", "none", "ngram", "draft", "recycling", "tree")
 _MOST_TOKENS: Final = 64
 _LONGEST_S: Final = 1e9
 _MOST_BYTES: Final = 1 << 20
@@ -60,6 +60,8 @@ _WORDS: Final = {
     "ngram": "n-gram alone",
     "none": "plain decoding",
     "draft": "a draft model",
+    "recycling": "recycling alone",
+    "tree": "trees of n-grams and recycling",
 }
 
 
@@ -192,7 +194,7 @@ def _from_json(data: Mapping[str, Any]) -> Choice:
             raise ValueError(f"{name} is no time")
     if draft is None and data["proposer"] == "draft":
         raise ValueError("it names no draft model to guess with")
-    if draft is not None and data["proposer"] in ("none", "ngram"):
+    if draft is not None and data["proposer"] in ("none", "ngram", "recycling"):
         raise ValueError("it names a draft model that is not to guess")
     if draft is not None and (b"\0" in os.fsencode(draft) or not os.path.isabs(draft)):
         raise ValueError("its draft model is no file's whole path")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 from bench_fakes import CHAT, TALK
 from tiny_models import TinyModels
+from trimmed_drafter import write_trimmed
 
 from edgespec.api import Model, load
 from edgespec.backends import SessionOptions
@@ -25,6 +27,7 @@ from edgespec.bench.conversing import Margins
 from edgespec.bench.prompts import Prompt
 from edgespec.decoding.sampling import Sampling
 from edgespec.errors import BadInput, EdgespecError
+from edgespec.models.gguf import read_header
 from edgespec.options import AnswerOptions
 from edgespec.text.template import Message
 
@@ -83,6 +86,25 @@ def test_arms_with_guesses_say_what_none_says_and_guess(pair: Model) -> None:
         if arm.name == "draft:3":
             assert all(answer.stats and answer.stats.accepted > 0 for answer in told)
             assert 4 in dict(told[0].widths)
+
+
+def test_a_drafter_with_an_id_table_stands_beside_every_other_way(
+    tiny_models: TinyModels, tmp_path: Path
+) -> None:
+    pytest.importorskip("llama_cpp")
+    target = tiny_models(layers=2)
+    source = tiny_models(layers=2, noise=0.03)
+    ids = range(1, len(read_header(target).tokens), 2)
+    drafter = write_trimmed(tmp_path / "drafter.gguf", source, ids)
+    with load(target=str(target), draft=str(drafter), threads=1, context=512) as model:
+        names = "none", "ngram:8", "recycling:4", "draft:4", "tree:8", "auto"
+        plain, *others = (_all(arm, CHAT) for arm in _arms(model, *names))
+    assert [[answer.ids for answer in told] for told in others] == [[plain[0].ids]] * 5
+    for name, (answer,) in zip(names[1:], others, strict=True):
+        assert answer.stats
+        assert not answer.faults
+        # a random text has nothing to copy, and the planner may find that nothing pays
+        assert answer.stats.drafted > 0 or name in ("ngram:8", "auto")
 
 
 def test_every_figure_of_a_local_answer_is_measured(pair: Model) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from recordings import T1, fresh, recorded, usual
+from recordings import T1, fresh, level, recorded, usual
 
 from edgespec.bench.replay import DraftCost
 from edgespec.bench.tuning import (
@@ -15,6 +17,7 @@ from edgespec.bench.tuning import (
     fastest,
     plainly,
     with_model,
+    with_trees,
     without_model,
 )
 
@@ -74,3 +77,20 @@ def test_the_faster_of_two_models_is_chosen() -> None:
 def test_plain_decoding_is_chosen_only_where_guessing_clearly_loses() -> None:
     assert chosen(PLAIN, [candidate(101.0)]).proposer == "ngram"
     assert chosen(PLAIN, [candidate(110.0)]).proposer == "none"
+
+
+def test_scores_of_both_ways_on_make_trees_the_fastest_without_a_model() -> None:
+    """Behind each token one of the same two follows, and the scores name both."""
+    rng, reply, near = np.random.default_rng(0), [0], [[0, 1]]
+    for _ in range(300):
+        ways = [(2 * reply[-1] + 1) % 37, (3 * reply[-1] + 5) % 37]
+        said = int(rng.integers(2))
+        reply.append(ways[said])
+        near.append([ways[said], ways[1 - said]])
+    scores = np.tile(np.array([-0.6, -0.8], np.float32), (len(reply), 1))
+    answer = replace(recorded(reply), near=np.array(near, np.int32), scores=scores)
+    found, without = with_trees([answer], level), without_model([answer], level)
+    assert found.best.proposer in ("tree", "recycling")
+    assert found.bound_seconds is None
+    assert found.best.seconds < 0.7 * without.best.seconds
+    assert chosen(plainly([answer], level), [without, found]) == found.best

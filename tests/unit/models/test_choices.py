@@ -197,3 +197,14 @@ def test_a_choice_says_itself_in_words() -> None:
     assert choice(Path("small.gguf"), draft_tokens=4).words.endswith("always 4 guesses")
     assert choice(proposer="ngram").words == "n-gram alone"
     assert choice(proposer="none").words == "plain decoding"
+
+
+@pytest.mark.parametrize(
+    ("proposer", "words"),
+    [("tree", "trees of n-grams and recycling"), ("recycling", "recycling alone")],
+)
+def test_trees_can_be_chosen_and_are_said_in_words(target: Path, proposer: str, words: str) -> None:
+    remember(target, choice(proposer=proposer))
+    kept = chosen_for(target)
+    assert kept is not None
+    assert (kept.proposer, kept.words) == (proposer, words)
