@@ -25,6 +25,7 @@ from edgespec.models.model_header import header_of
 from edgespec.options import AnswerOptions, LoadOptions
 from edgespec.proposers.nothing import Nothing
 from edgespec.proposers.recycling import SUCCESSORS
+from edgespec.proposers.trimmed import TrimmedSession
 from edgespec.text.detokenize import Detokenizer
 from edgespec.text.template import Message
 
@@ -139,6 +140,8 @@ class Drafter:
         self._session: Session = model.loaded.models[1].session(settings)
         self._guess_s = drafter.guess_s
         self._vocab = check_vocabularies(model.loaded.header, header).shared
+        if (table := header.id_table) is not None:
+            self._session = TrimmedSession(self._session, table.ids, table.unknown, self._vocab)
 
     def guessed(self, record: Recorded) -> Recorded:
         """The answer with this draft model's guesses."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from tiny_models import TinyModels
+from trimmed_drafter import write_trimmed
 
 from edgespec.api import Model, Speculation, load
 from edgespec.bench.prompts import Prompt
@@ -106,6 +107,23 @@ def test_every_draft_model_is_compared_and_measured(tune: Tune, draft: Path, sai
     assert with_it["read_s"] > 0
     assert with_it["foresight_seconds"] <= with_it["seconds"] + 1e-9
     assert alone["foresight_seconds"] < alone["seconds"] < told["plain_seconds"]
+
+
+def test_a_drafter_with_an_id_table_is_asked_in_the_targets_ids(
+    tune: Tune, target: Path, draft: Path, said: str, tmp_path: Path
+) -> None:
+    ids = range(1, len(read_header(target).tokens), 2)
+    trimmed = write_trimmed(tmp_path / "drafter.gguf", draft, ids)
+    options = LoadOptions(threads=1, context=256)
+    with load(target=str(target), draft=str(trimmed), threads=1, context=256) as model:
+        messages = [Message(said["role"], said["content"]) for said in SAID]
+        (answer, *_) = from_conversations(model, [messages], 1, print)
+        guesses = Drafter(model, options).guessed(answer).guesses
+    assert guesses is not None
+    assert set(guesses.tolist()) <= {*ids}
+    result = tune("--file", said, "--draft", str(trimmed), "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["candidates"][1]["draft"] == str(trimmed)
 
 
 def test_people_are_told_in_words(tune: Tune, draft: Path, said: str) -> None:
