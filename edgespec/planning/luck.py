@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from edgespec.decoding.proposer import Proposer
+from edgespec.planning.beside import Siblings
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.model_source import ModelSource
 from edgespec.planning.sources import NGramSource, Source
@@ -37,7 +38,8 @@ class Drafter:
 class Luck:
     """Sources that remember from answer to answer how well they guessed.
 
-    text: trees from the text and from memory. recycling, tree: what `--proposer` calls so.
+    draft, branching: the draft model's chains, and with siblings where they pay. text: trees from
+    the text and from memory. recycling, tree: what `--proposer` calls so.
     recycler: the one in both. memory: earlier answers, where the user lets them be looked up.
     """
 
@@ -45,6 +47,7 @@ class Luck:
     drafter: Drafter | None
     ngram: NGramSource
     draft: ModelSource | None
+    branching: ModelSource | None
     text: TreeSource
     recycling: TreeSource
     tree: TreeSource
@@ -62,15 +65,18 @@ class Luck:
     ) -> Luck:
         """keeps: whether what is recycled outlives a conversation."""
         ngram, recycling = NGramSource(cost), Recycling(keeps=keeps)
-        draft = None
+        draft = branching = None
         if drafter is not None:
-            draft = ModelSource(drafter.proposer, cost, drafter.guess_s, ngram)
+            model, guess_s = drafter.proposer, drafter.guess_s
+            draft = ModelSource(model, cost, guess_s, ngram)
+            branching = ModelSource(model, cost, guess_s, ngram, Siblings())
         remembered = [] if memory is None else [memory]
         return cls(
             cost,
             drafter,
             ngram,
             draft,
+            branching,
             TreeSource(Merged(NGramTree(), *remembered), cost),
             TreeSource(recycling, cost),
             TreeSource(Merged(NGramTree(), *remembered, recycling), cost),
@@ -89,8 +95,10 @@ class Luck:
             sources.append(self.text)
         elif name in ("auto", "ngram"):
             sources.append(self.ngram)
-        if name in ("auto", "draft") and self.draft is not None:
-            sources.append(self.draft)
+        siblings = name == "auto" and trees and self.cost.relative(4) <= CHEAP_ROWS
+        model = self.branching if siblings else self.draft
+        if name in ("auto", "draft") and model is not None:
+            sources.append(model)
         return sources
 
     def fixed(self, name: str) -> Proposer:

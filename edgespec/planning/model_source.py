@@ -1,14 +1,19 @@
-"""A small model as the planner sees it: each guess costs a pass, and so does unread text."""
+"""A small model as the planner sees it: each guess costs a pass, and so does unread text.
+
+What it held likely beside a guess costs only rows; a chain is the tree in which none pays.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from edgespec.decoding.accept import Guessed
 from edgespec.decoding.draft import EMPTY, Draft
 from edgespec.decoding.proposer import Outcome, State
 from edgespec.decoding.request import Request
 from edgespec.planning.acceptance import ConfidenceAcceptance
+from edgespec.planning.beside import Alone, Beside
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.sources import (
     LOOK_AHEAD,
@@ -16,12 +21,13 @@ from edgespec.planning.sources import (
     NO_TAIL,
     NGramSource,
     Offer,
-    Tail,
     answered,
     best_length,
+    best_size,
     worth,
 )
 from edgespec.proposers.draft_model import SmallModel
+from edgespec.proposers.growing import GrowingTree, part
 
 HORIZON = 256  # tokens that an answer without a limit is expected to have
 READING = 0.04  # share of an answer's time that reading may cost a model that is still unproven
@@ -35,7 +41,8 @@ _KEEP, _EXPECTATION = 0.85, 2.0  # of a past attempt's weight; attempts a prior 
 class WhilePays:
     """Draft on while some more guesses are expected to save more time than they cost.
 
-    seconds_per_token: what a token costs at the best rate known now.
+    seconds_per_token: what a token costs at the best rate known now. beside: how often siblings
+    are right, of each rank, where the guess is wrong.
     """
 
     nodes: int
@@ -43,6 +50,7 @@ class WhilePays:
     cost: CostCurve
     guess_s: float
     seconds_per_token: float
+    beside: Sequence[float] = ()
 
     def another(self, confidences: Sequence[float]) -> bool:
         n = len(confidences)
@@ -54,11 +62,18 @@ class WhilePays:
         gain, here_s = 0.0, self.cost.seconds(n + 1)
         # beyond a dear width may lie a cheap one
         for more in range(1, min(self.nodes - n, LOOK_AHEAD) + 1):
+            rows_s = self.cost.seconds(n + 1 + more) - here_s
+            gain += self._siblings_s(path, rows_s / more)
             path *= self.luck.typical
             gain += path * self.seconds_per_token
-            if gain > more * self.guess_s + self.cost.seconds(n + 1 + more) - here_s:
+            if gain > more * self.guess_s + rows_s:
                 return True
         return False
+
+    def _siblings_s(self, path: float, row_s: float) -> float:
+        """Seconds that siblings at the end of `path` save, as far as they pay their rows."""
+        wrong_s = path * (1.0 - self.luck.typical) * self.seconds_per_token
+        return sum(max(0.0, wrong_s * right - row_s) for right in self.beside)
 
 
 class ModelSource:
@@ -77,9 +92,12 @@ class ModelSource:
         cost: CostCurve,
         guess_s: float,
         follower: NGramSource | None = None,
+        beside: Beside | None = None,
     ) -> None:
         self.proposer, self._follower = proposer, follower
         self._cost, self._luck = cost, ConfidenceAcceptance()
+        self._beside = beside or Alone()
+        self._others: Sequence[Sequence[Guessed]] = ()  # beside the guesses of _drafted
         self._guess_s, self._read_s = guess_s, guess_s / 6
         self._read_to = -1  # tokens the drafter has read; -1 before its first draft
         self._drafted, self._tail, self._attempted = EMPTY, NO_TAIL, False
@@ -90,6 +108,7 @@ class ModelSource:
 
     def begin(self, request: Request) -> None:
         self._luck.new_text()
+        self._beside.new_text()
         self._past = self._past.halved()
         self._read_to, self._attempted, self._missed_s = -1, False, 0.0
         self._left = request.max_tokens + (request.reply.start if request.reply else 0)
@@ -109,14 +128,14 @@ class ModelSource:
         if first and not cheap and not (paid and self._missed_s > 0):
             return None
         chances = [self._luck.typical] * room
-        n, tokens = best_length(chances, self._cost, pace, self._guess_s)
-        n = max(1, n)
-        tokens = tokens if tokens > 1 else 1 + chances[0]
-        seconds = self._cost.seconds(n + 1) + n * self._guess_s
+        n = max(1, best_length(chances, self._cost, pace, self._guess_s)[0])
+        rows, tokens = self._expected(n, room, pace)
+        seconds = self._cost.seconds(rows + 1) + n * self._guess_s
         tokens, seconds = self._past.blended(tokens, seconds)
         # reading a prompt is spread over the attempts that may follow
         share = 2.0 / max(left, 2) if first else 0.0 if paid else 1.0
-        budget = WhilePays(room, self._luck, self._cost, self._guess_s, 1.0 / pace)
+        typical = self._beside.typical if state.rule.trees else ()
+        budget = WhilePays(room, self._luck, self._cost, self._guess_s, 1.0 / pace, typical)
         return Offer(
             self,
             tokens,
@@ -124,6 +143,15 @@ class ModelSource:
             lambda: self._draft(state, budget, pace),
             self._hopeful and (cheap or paid),
         )
+
+    def _expected(self, guesses: int, room: int, pace: float) -> tuple[int, float]:
+        """Rows and tokens of a draft of so many guesses, before any of them is made."""
+        paths = [self._luck.typical**n for n in range(guesses + 1)]
+        wrong = 1.0 - self._luck.typical
+        beside = (path * wrong * right for path in paths[:-1] for right in self._beside.typical)
+        nodes = sorted([*paths[1:], *beside], reverse=True)[:room]
+        rows, tokens = best_size(nodes, self._cost, pace)
+        return (rows, tokens) if rows else (1, 1.0 + nodes[0])
 
     def _reading_s(self, state: State) -> float:
         """Seconds to read what the drafter has not seen; a token or two ride with its pass."""
@@ -133,7 +161,7 @@ class ModelSource:
         self._drafted = draft = self.proposer.propose(state, budget)
         first = self._read_to < 0
         self._attempted, self._read_to, self._missed_s = True, len(state.tokens), 0.0
-        self._tail = NO_TAIL
+        self._tail, self._others = NO_TAIL, self.proposer.others if state.rule.trees else ()
         self._learn_timing()
         self.spent_s = len(draft) * self._guess_s if first else self.proposer.timing.total_s
         if not state.rule.may_drop or not draft:
@@ -141,8 +169,30 @@ class ModelSource:
         chances = [self._luck.probability(c) for c in self.proposer.confidences]
         if self._follower is not None and len(draft) < budget.nodes:
             self._tail = self._follower.tail(draft.tokens, budget.nodes - len(draft))
-        n, _ = best_length([*chances, *self._tail.chances], self._cost, pace)
-        return _followed(draft, self._tail, n)
+        whole, tree = self._whole(chances)
+        nodes = tree.best(budget.nodes)
+        n, _ = best_size([tree.chance[node] for node in nodes], self._cost, pace)
+        return part(whole, sorted(nodes[:n]))
+
+    def _whole(self, chances: Sequence[float]) -> tuple[Draft, GrowingTree]:
+        """The model's guesses, their siblings and the n-gram's tail: all that may be verified, and
+        the same with chances. chances: of the model's guesses."""
+        draft, tail, tree = self._drafted, self._tail, GrowingTree()
+        stated = list(self.proposer.confidences)
+        for node, (token, chance) in enumerate(zip(draft.tokens, chances, strict=True)):
+            tree.add(node - 1, token, chance)
+        for node, others in enumerate(self._others):
+            sure = [stated[node], *(other.confidence for other in others)]
+            right = self._beside.chances(chances[node], sure)
+            for other, chance in zip(others, right, strict=False):
+                tree.add(node - 1, other.token, chance)
+                stated.append(other.confidence)
+        source = [self.proposer.name] * len(tree) + ["ngram"] * len(tail.tokens)
+        above = len(draft) - 1
+        for token, chance in zip(tail.tokens, tail.chances, strict=True):
+            above = tree.add(above, token, chance)
+        q = [*draft.q, *[None] * (len(tree) - len(draft))]
+        return Draft(tree.tokens, tree.parents, source, q, stated), tree
 
     def _learn_timing(self) -> None:
         timing = self.proposer.timing
@@ -166,29 +216,25 @@ class ModelSource:
         self._read_to += sum(answers)  # what it guessed right it has read
         for confidence, right in zip(self.proposer.confidences, answers, strict=False):
             self._luck.learn(confidence, right)
+        if answers[-1:] == [False] and self._others:
+            self._learn_siblings(len(answers) - 1, outcome.accepted.tokens(outcome.draft))
         if self._follower is not None and sum(answers) == len(self._drafted):
-            told = answered(outcome.draft, outcome)
+            chain = Draft.chain([*self._drafted.tokens, *self._tail.tokens], self.proposer.name)
+            told = answered(chain, outcome)
             self._follower.observe_tail(self._tail, told[len(self._drafted) :])
         seconds = len(self._drafted) * self._guess_s + outcome.verify_s
         self._past = self._past.after(tokens, seconds)
 
+    def _learn_siblings(self, place: int, told: Sequence[int]) -> None:
+        """The guess at `place` was wrong; `told` is the text from the first guess on."""
+        others = self._others[place]
+        sure = [self.proposer.confidences[place], *(other.confidence for other in others)]
+        ranks = (rank for rank, other in enumerate(others, 1) if other.token == told[place])
+        self._beside.learn(sure, next(ranks, -1))
+
     @property
     def words(self) -> str:
         return f"the draft model is right {self._luck.typical:.0%} of the time"
-
-
-def _followed(draft: Draft, tail: Tail, n: int) -> Draft:
-    """The first `n` nodes of a model's chain and the n-gram's tail behind it."""
-    added = tail.tokens[: max(0, n - len(draft))]
-    if not added:
-        return draft.cut(n)
-    return Draft(
-        [*draft.tokens, *added],
-        range(-1, n - 1),
-        [*draft.source, *["ngram"] * len(added)],
-        [*draft.q, *[None] * len(added)],
-        draft.confidence,
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 from typing import Protocol
 
 from edgespec.decoding.draft import EMPTY, Draft
@@ -132,11 +134,17 @@ def best_length(
     chances: Sequence[float], cost: CostCurve, pace: float, guess_s: float = 0.0
 ) -> tuple[int, float]:
     """How many guesses gain the most over `pace`, and the tokens then expected; 0 if none do."""
+    return best_size(accumulate(chances, mul), cost, pace, guess_s)
+
+
+def best_size(
+    chances: Iterable[float], cost: CostCurve, pace: float, guess_s: float = 0.0
+) -> tuple[int, float]:
+    """The same for the nodes of a tree, likeliest first, by the chances of their whole paths."""
     best_n, best_tokens, best_gain = 0, 1.0, 1.0 - pace * cost.seconds(1)
-    path, tokens = 1.0, 1.0
+    tokens = 1.0
     for n, chance in enumerate(chances, 1):
-        path *= chance
-        tokens += path
+        tokens += chance
         gain = tokens - pace * (cost.seconds(n + 1) + n * guess_s)
         if gain > best_gain:
             best_n, best_tokens, best_gain = n, tokens, gain

@@ -13,7 +13,7 @@ from edgespec.planning.acceptance import StatedAcceptance
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.sources import MOST_GUESSES, Offer
 from edgespec.proposers.combine import USUALLY
-from edgespec.proposers.growing import GrowingTree, renumbered
+from edgespec.proposers.growing import GrowingTree, part
 
 OWED = 2.0  # plain passes that guessing may cost more than it has won, before it rests
 
@@ -138,7 +138,7 @@ class TreeSource:
 
     def _take(self, tree: GrowingTree, n: int) -> Draft:
         nodes = sorted(tree.best(n))
-        self._used = taken = _part(self._offered, nodes)
+        self._used = taken = part(self._offered, nodes)
         return taken
 
     def _learn(self, draft: Draft, told: Sequence[int]) -> None:
@@ -153,14 +153,3 @@ class TreeSource:
             node = next((c for c in following if draft.tokens[c] == token), -2)
             if node < ROOT:
                 return
-
-
-def _part(draft: Draft, nodes: Sequence[int]) -> Draft:
-    """Some nodes of a draft, each with its parent."""
-    return Draft(
-        [draft.tokens[node] for node in nodes],
-        renumbered(nodes, list(draft.parents)),
-        [draft.source[node] for node in nodes],
-        [draft.q[node] for node in nodes],
-        [draft.confidence[node] for node in nodes],
-    )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
+from edgespec.decoding.accept import Guessed
 from edgespec.decoding.draft import EMPTY, ROOT, Draft, Support
 from edgespec.decoding.proposer import Budget, Outcome, State
 from edgespec.decoding.request import Request
 from edgespec.decoding.session import Session
 from edgespec.proposers.watchdog import Watchdog
+
+OTHERS = 3  # tokens that are noted beside each guess
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +30,13 @@ class SmallModel:
     """Draws a chain from a smaller model's own session, with the target's noise.
 
     Its cache follows the text lazily: only when a draft is wanted, from the longest prefix that
-    still holds. vocab: tokens that the target knows; ids beyond it are never guessed.
+    still holds. vocab: tokens that the target knows; ids beyond it are never guessed. others: for
+    each guess of the latest draft, what the model held likely instead, where siblings are judged;
+    looking at them costs no pass.
     """
 
     name = "draft"
+    others: Sequence[Sequence[Guessed]] = ()
 
     def __init__(self, session: Session, vocab: int) -> None:
         self._session, self._vocab = session, vocab
@@ -74,18 +81,22 @@ class SmallModel:
         steps = list(self._session.prefill(state.tokens))
         guesses: list[int] = []
         q: list[Support | None] = []
+        others: list[list[Guessed]] = []
         self.confidences = []
         first_s = 0.0
         recent = list(state.recent)
         while len(guesses) < most and budget.another(self.confidences):
             row = self._session.verify(EMPTY).logits(ROOT)[: self._vocab]
-            guess = state.rule.guess(row, recent, state.index + len(guesses))
+            index = state.index + len(guesses)
+            guess, *instead = state.rule.guesses(row, recent, index, 1 + OTHERS)
             self._session.commit((), guess.token)
             guesses.append(guess.token)
+            others.append(instead)
             recent.append(guess.token)
             q.append(guess.q)
             self.confidences.append(guess.confidence)
             first_s = first_s or perf_counter() - started_s
+        self.others = others
         read = len(state.tokens) - steps[0]
         self.timing = DraftTiming(len(guesses), read, first_s, perf_counter() - started_s)
         return Draft.chain(guesses, self.name, q, self.confidences) if guesses else EMPTY

@@ -57,6 +57,18 @@ class GrowingTree:
         )
 
 
+def part(draft: Draft, nodes: Sequence[int]) -> Draft:
+    """Some nodes of a draft, ascending, each with its parent."""
+    stated = len(draft.confidence)
+    return Draft(
+        [draft.tokens[node] for node in nodes],
+        renumbered(nodes, draft.parents),
+        [draft.source[node] for node in nodes],
+        [draft.q[node] for node in nodes],
+        [draft.confidence[node] for node in nodes if node < stated],
+    )
+
+
 def renumbered(nodes: Sequence[int], parents: Sequence[int]) -> list[int]:
     """The parents of `nodes` as places in `nodes`, which holds every node's parent before it."""
     place = {ROOT: ROOT} | {node: n for n, node in enumerate(nodes)}
