@@ -33,7 +33,7 @@ from edgespec.planning.strict import StrictSession
 from edgespec.proposers.combine import Fixed
 from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.memory import MOST_TOKENS, Memory
-from edgespec.proposers.model_tree import ModelTree
+from edgespec.proposers.model_tree import Branching, ModelTree
 from edgespec.proposers.nothing import Nothing
 from edgespec.proposers.recent import SHORTEST, RecentSession
 from edgespec.proposers.trimmed import TrimmedSession
@@ -283,8 +283,9 @@ def _drafter(
     if (table := checked.table) is not None:
         session = TrimmedSession(session, table.ids, table.unknown, checked.shared)
     prompt = [token for token in sample if token < checked.shared][: context // 2]
-    chain, tree = SmallModel(session, checked.shared), ModelTree(session, checked.shared)
-    return Drafter(chain, plain_seconds(session, prompt), tree)
+    vocab, guess_s = checked.shared, plain_seconds(session, prompt)
+    chain, tree = SmallModel(session, vocab), ModelTree(session, vocab)
+    return Drafter(chain, guess_s, tree, Branching(session, vocab))
 
 
 def measured_session(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from edgespec.proposers.draft_model import OTHERS
+from edgespec.proposers.model_tree import OTHERS
 
 _PROMISED, _HELD = 3.0, 0.8  # shares that the prior counts as; how far it takes them to hold
 _TYPICAL = (0.25, 0.12, 0.08)  # of what a first guess leaves, before anything is known

@@ -13,7 +13,7 @@ from edgespec.planning.tree_source import TreeSource
 from edgespec.proposers.combine import FirstOf, Merged
 from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.memory import Memory
-from edgespec.proposers.model_tree import ModelTree
+from edgespec.proposers.model_tree import Branching, ModelTree
 from edgespec.proposers.ngram import SHORTEST_FIXED, NGram
 from edgespec.proposers.ngram_tree import NGramTree
 from edgespec.proposers.recycling import Recycling
@@ -26,12 +26,14 @@ CHEAP_ROWS, CHEAP_WITH_MEMORY = 1.3, 2.0
 class Drafter:
     """A draft model that is ready to guess. guess_s: seconds for one token of it.
 
-    tree: the same model, guessing trees where its session takes them.
+    tree: the same model, guessing trees where its session takes them. branching: the same, noting
+    siblings for whoever has them verified; None where nobody will.
     """
 
     proposer: SmallModel
     guess_s: float
     tree: ModelTree
+    branching: Branching | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +69,9 @@ class Luck:
         ngram, recycling = NGramSource(cost), Recycling(keeps=keeps)
         draft = branching = None
         if drafter is not None:
-            model, guess_s = drafter.proposer, drafter.guess_s
-            draft = ModelSource(model, cost, guess_s, ngram)
-            branching = ModelSource(model, cost, guess_s, ngram, Siblings())
+            draft = ModelSource(drafter.proposer, cost, drafter.guess_s, ngram)
+            if drafter.branching is not None:
+                branching = ModelSource(drafter.branching, cost, drafter.guess_s, ngram, Siblings())
         remembered = [] if memory is None else [memory]
         return cls(
             cost,
@@ -96,7 +98,7 @@ class Luck:
         elif name in ("auto", "ngram"):
             sources.append(self.ngram)
         siblings = name == "auto" and trees and self.cost.relative(4) <= CHEAP_ROWS
-        model = self.branching if siblings else self.draft
+        model = self.branching or self.draft if siblings else self.draft
         if name in ("auto", "draft") and model is not None:
             sources.append(model)
         return sources

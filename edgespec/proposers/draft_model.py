@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from edgespec.decoding.accept import Guessed
-from edgespec.decoding.draft import EMPTY, ROOT, Draft, Support
+from edgespec.decoding.accept import Guessed, Rule
+from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row, Support
 from edgespec.decoding.proposer import Budget, Outcome, State
 from edgespec.decoding.request import Request
 from edgespec.decoding.session import Session
 from edgespec.proposers.watchdog import Watchdog
-
-OTHERS = 3  # tokens that are noted beside each guess
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +29,7 @@ class SmallModel:
 
     Its cache follows the text lazily: only when a draft is wanted, from the longest prefix that
     still holds. vocab: tokens that the target knows; ids beyond it are never guessed. others: for
-    each guess of the latest draft, what the model held likely instead, where siblings are judged;
-    looking at them costs no pass.
+    each guess of the latest draft, what the model held likely instead, as far as it was noted.
     """
 
     name = "draft"
@@ -88,7 +85,7 @@ class SmallModel:
         while len(guesses) < most and budget.another(self.confidences):
             row = self._session.verify(EMPTY).logits(ROOT)[: self._vocab]
             index = state.index + len(guesses)
-            guess, *instead = state.rule.guesses(row, recent, index, 1 + OTHERS)
+            guess, *instead = self._guesses(row, state.rule, recent, index)
             self._session.commit((), guess.token)
             guesses.append(guess.token)
             others.append(instead)
@@ -100,6 +97,10 @@ class SmallModel:
         read = len(state.tokens) - steps[0]
         self.timing = DraftTiming(len(guesses), read, first_s, perf_counter() - started_s)
         return Draft.chain(guesses, self.name, q, self.confidences) if guesses else EMPTY
+
+    def _guesses(self, row: Row, rule: Rule, recent: Sequence[int], index: int) -> list[Guessed]:
+        """The guess for one place, and what is noted beside it."""
+        return [rule.guess(row, recent, index)]
 
     def observe(self, outcome: Outcome) -> None:
         draft = outcome.draft

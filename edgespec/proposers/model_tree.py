@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
+from edgespec.decoding.accept import Guessed, Rule
 from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row
 from edgespec.decoding.proposer import Budget, Outcome, State
 from edgespec.decoding.request import Request
 from edgespec.decoding.session import Session
 from edgespec.proposers.draft_model import DraftTiming, SmallModel
 from edgespec.proposers.growing import GrowingTree, renumbered
+
+OTHERS = 3  # tokens that are noted beside each guess of a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,14 @@ class Reach:
 
     passes: int = 6
     wide: int = 4
+
+
+class Branching(SmallModel):
+    """Guesses a chain and notes what the model held likely beside each guess, without a further
+    pass. Whoever verifies it may add those as siblings."""
+
+    def _guesses(self, row: Row, rule: Rule, recent: Sequence[int], index: int) -> list[Guessed]:
+        return rule.guesses(row, recent, index, 1 + OTHERS)
 
 
 class ModelTree(SmallModel):

@@ -23,7 +23,7 @@ from edgespec.planning.luck import Drafter, Luck
 from edgespec.planning.model_source import ModelSource
 from edgespec.planning.planner import Auto
 from edgespec.proposers.draft_model import DraftTiming, SmallModel
-from edgespec.proposers.model_tree import ModelTree
+from edgespec.proposers.model_tree import Branching, ModelTree
 from edgespec.proposers.nothing import Nothing
 from edgespec.testing import TableSession
 
@@ -169,7 +169,7 @@ def test_the_text_is_the_plain_text_and_siblings_are_accepted_in_it(temperature:
         request = Request(np.array([1, 2, 3, 1], dtype=np.int32), sampling, 60)
         target, costs = TableSession(V, seed), CostCurve({1: 1.0, 4: 1.03, 16: 1.1})
         plain = [t.token for r in _rounds(target, request, Nothing()) for t in r.tokens]
-        auto = Auto([_source(SmallModel(TableSession(V, seed, noise=NOISY), V), costs)], costs)
+        auto = Auto([_source(Branching(TableSession(V, seed, noise=NOISY), V), costs)], costs)
         told = _rounds(target, request, auto)
         assert [t.token for r in told for t in r.tokens] == plain
         assert not [r.note for r in told if r.note]
@@ -194,7 +194,7 @@ def test_where_siblings_cannot_be_judged_it_drafts_a_chain(rule: RuleName) -> No
         target.caps = replace(target.caps, tree=False)
     sampling = Sampling(0.8, seed=0)
     request = Request(np.array([1, 2, 3], dtype=np.int32), sampling, 60, rule=rule)
-    auto = Auto([_source(SmallModel(TableSession(V, 1, noise=NOISY), V), costs)], costs)
+    auto = Auto([_source(Branching(TableSession(V, 1, noise=NOISY), V), costs)], costs)
     told = _rounds(target, request, auto)
     assert sum(len(round_.guesses) for round_ in told) > 0
     assert not [round_.note for round_ in told if round_.note]
@@ -203,10 +203,12 @@ def test_where_siblings_cannot_be_judged_it_drafts_a_chain(rule: RuleName) -> No
 
 def test_auto_takes_siblings_only_where_rows_are_cheap_and_trees_are_let() -> None:
     session = TableSession(V)
-    drafter = Drafter(SmallModel(session, V), 1e-4, ModelTree(session, V))
+    drafter = Drafter(SmallModel(session, V), 1e-4, ModelTree(session, V), Branching(session, V))
     dear = Luck.of(CostCurve({1: T1, 4: 1.8 * T1}), drafter)
     cheap = Luck.of(CostCurve({1: T1, 4: 1.1 * T1}), drafter)
     assert cheap.sources("auto", trees=True) == [cheap.text, cheap.branching]
     assert cheap.sources("auto", trees=False) == [cheap.ngram, cheap.draft]
     assert cheap.sources("draft", trees=True) == [cheap.draft]
     assert dear.sources("auto", trees=True) == [dear.ngram, dear.draft]
+    chains = Luck.of(cheap.cost, replace(drafter, branching=None))
+    assert chains.sources("auto", trees=True) == [chains.text, chains.draft]
