@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row
-from edgespec.decoding.events import Finished, PromptRead, Round, Stop
+from edgespec.decoding.events import Event, Finished, PromptRead, Round, Stop
 from edgespec.decoding.loop import speculate
 from edgespec.decoding.proposer import Budget, Proposer, State
 from edgespec.decoding.request import Request
@@ -18,6 +18,7 @@ from edgespec.proposers.nothing import Nothing
 from edgespec.testing import read
 
 PLAIN = Nothing()
+VOCABULARY = 384  # of the tiny models
 NEAR_TIE = 1e-4  # a change of scores below which rounding may decide between two tokens
 
 
@@ -49,8 +50,13 @@ def still() -> float:
 
 
 def answer(target: Session, request: Request, proposer: Proposer = PLAIN) -> Told:
+    return heard(speculate(target, request, proposer, clock=still))
+
+
+def heard(events: Iterable[Event]) -> Told:
+    """Listen to the end."""
     told = Told()
-    for event in speculate(target, request, proposer, clock=still):
+    for event in events:
         match event:
             case PromptRead():
                 told.reused = event.reused
@@ -113,14 +119,16 @@ class Chains(Nothing):
 
     name, plan = "chain", "right until the dice say otherwise"
 
-    def __init__(self, truth: Sequence[int], length: int, seed: int) -> None:
-        self.truth, self.length = truth, length
+    def __init__(
+        self, truth: Sequence[int], length: int, seed: int, vocab: int = VOCABULARY
+    ) -> None:
+        self.truth, self.length, self.vocab = truth, length, vocab
         self.rng = np.random.default_rng(seed)
 
     def propose(self, state: State, budget: Budget) -> Draft:
         length = min(self.length, budget.nodes)
         right = int(self.rng.integers(0, length + 1))
-        dice = self.rng.integers(0, 384, length).tolist()
+        dice = self.rng.integers(0, self.vocab, length).tolist()
         guesses = list(self.truth[state.index : state.index + length])[:right]
         return Draft.chain([*guesses, *dice[len(guesses) :]], self.name)
 
@@ -130,8 +138,10 @@ class Trees(Nothing):
 
     name, plan, deepest = "tree", "the truth among dice", 8
 
-    def __init__(self, truth: Sequence[int], nodes: int, seed: int) -> None:
-        self.truth, self.nodes = truth, nodes
+    def __init__(
+        self, truth: Sequence[int], nodes: int, seed: int, vocab: int = VOCABULARY
+    ) -> None:
+        self.truth, self.nodes, self.vocab = truth, nodes, vocab
         self.rng = np.random.default_rng(seed)
         self.widest = self.deepest_made = 0
 
@@ -145,7 +155,7 @@ class Trees(Nothing):
             parent = int(self.rng.integers(ROOT, node))
             while parent != ROOT and depths[parent] >= self.deepest:
                 parent = parents[parent]
-            token = int(self.rng.integers(0, 384))
+            token = int(self.rng.integers(0, self.vocab))
             depth = self._depth(line, depths) + 1
             if depth <= right and self.rng.random() < 0.6:
                 truth = self.truth[state.index + depth - 1 : state.index + depth]
@@ -160,6 +170,14 @@ class Trees(Nothing):
     @staticmethod
     def _depth(node: int, depths: Sequence[int]) -> int:
         return 0 if node == ROOT else depths[node]
+
+
+def never_vacuous(runs: Mapping[str, Sequence[Told]]) -> None:
+    """Every drafter was right and was wrong, and none failed."""
+    for name, told in runs.items():
+        drafted, accepted = sum(t.drafted for t in told), sum(t.accepted for t in told)
+        assert 0 < accepted < drafted, (name, accepted, drafted)
+        assert not [note for t in told for note in t.notes], name
 
 
 def change_that_decides(request: Request, prefix: Sequence[int], row: Row, other: int) -> float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-import numpy as np
 import pytest
+from answer_trials import never_vacuous
+from every_proposer import fifty_rounds
 from llama_trials import (
     EXACT,
     Chains,
@@ -36,8 +37,6 @@ from edgespec.proposers.combine import FirstOf, Fixed
 from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.ngram import NGram
 from edgespec.proposers.nothing import Nothing
-from edgespec.testing import random_draft, random_path, read
-from edgespec_llamacpp.session import LlamaSession
 
 SEEDS = range(20)
 SHAPE = Shape(layers=2)
@@ -80,13 +79,6 @@ class Drafters:
         }
 
 
-def _never_vacuous(runs: dict[str, list[Told]]) -> None:
-    for name, told in runs.items():
-        drafted, accepted = sum(t.drafted for t in told), sum(t.accepted for t in told)
-        assert 0 < accepted < drafted, (name, accepted, drafted)
-        assert not [note for t in told for note in t.notes], name
-
-
 @pytest.mark.parametrize(("temperature", "penalised"), SAMPLERS, ids=NAMES)
 def test_in_one_class_of_widths_the_text_is_the_plain_text_to_the_bit(
     llama: Models, temperature: float, penalised: bool
@@ -114,7 +106,7 @@ def test_in_one_class_of_widths_the_text_is_the_plain_text_to_the_bit(
             assert (fast.tokens, fast.why) == (plain.tokens, plain.why), (name, seed)
             runs[name].append(fast)
     runs.pop("auto, linear cost")  # may rightly draft nothing
-    _never_vacuous(runs)
+    never_vacuous(runs)
 
 
 @pytest.mark.parametrize(("temperature", "penalised"), SAMPLERS, ids=NAMES)
@@ -138,7 +130,7 @@ def test_at_any_width_the_text_is_the_plain_text_but_for_near_ties(
             same.append(assert_same_text(told, plain, request, oracle))
             runs[name].append(told)
     runs.pop("auto, linear cost")
-    _never_vacuous(runs)
+    never_vacuous(runs)
     assert sum(same) > 0.97 * len(same)
 
 
@@ -151,7 +143,7 @@ def test_trees_change_nothing_also_after_fifty_rounds_in_the_cache(
     same, runs, widest, deepest = list[bool](), list[Told](), 0, 0
     for seed in SEEDS:
         worn = seed % 5 == 0
-        prompt = _fifty_rounds(used, seed) if worn else words(seed)
+        prompt = fifty_rounds(used, seed) if worn else words(seed)
         request = ask(prompt, sampler(temperature, seed, penalised=penalised), max_tokens=70)
         plain = answer(alone, request)
         trees = Trees(plain.tokens, (64, 16, 3)[seed % 3], seed)
@@ -161,7 +153,7 @@ def test_trees_change_nothing_also_after_fifty_rounds_in_the_cache(
         widest, deepest = max(widest, trees.widest), max(deepest, trees.deepest_made)
         runs.append(told)
     assert (widest, deepest) == (64, 8)
-    _never_vacuous({"trees": runs})
+    never_vacuous({"trees": runs})
     assert sum(same) >= 0.95 * len(same)
 
 
@@ -181,20 +173,7 @@ def test_in_one_class_of_widths_a_long_text_is_the_plain_text_too(
             told = answer(target, request, Chains(plain.tokens, length, seed))
             assert told.tokens == plain.tokens, (length, seed)
             runs["chain"].append(told)
-    _never_vacuous(runs)
-
-
-def _fifty_rounds(target: LlamaSession, seed: int) -> list[int]:
-    """What is committed after fifty rounds of random trees and random paths."""
-    rng, tokens = np.random.default_rng(seed), words(seed)
-    read(target, tokens)
-    for _ in range(50):
-        draft = random_draft(target, rng, int(rng.integers(0, 33)))
-        target.verify(draft)
-        path, own = random_path(draft, rng), int(rng.integers(0, 384))
-        target.commit(path, own)
-        tokens += [*(draft.tokens[node] for node in path), own]
-    return tokens
+    never_vacuous(runs)
 
 
 def test_trees_in_strict_mode_are_turned_down_since_siblings_round_otherwise(

@@ -16,6 +16,7 @@ from answer_trials import (
     answer,
     ask,
     assert_same_text,
+    never_vacuous,
     sampler,
     with_prediction,
     words,
@@ -48,8 +49,7 @@ def _compare(model: MlxModel, requests: Sequence[Request]) -> None:
             fast = answer(target, request, drafter)
             assert_same_text(fast, plain, request, oracle)
             told.append(fast)
-    assert 0 < sum(t.accepted for t in told) < sum(t.drafted for t in told)
-    assert not [note for t in told for note in t.notes]
+    never_vacuous({"chains and trees": told})
 
 
 @pytest.mark.parametrize("bits", [None, 4], ids=["f32", "4 bit"])
@@ -109,10 +109,7 @@ def test_on_a_llama_every_drafter_leaves_the_text_as_it_is_to_the_bit(
             fast = answer(target, request, drafter)
             assert (fast.tokens, fast.why) == (plain.tokens, plain.why), (name, seed)
             runs[name].append(fast)
-    for name, told in runs.items():
-        drafted, accepted = sum(t.drafted for t in told), sum(t.accepted for t in told)
-        assert 0 < accepted < drafted, (name, accepted, drafted)
-        assert not [note for t in told for note in t.notes], name
+    never_vacuous(runs)
 
 
 @pytest.mark.parametrize("family", TO_THE_BIT)
