@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulator import T1, VOCAB, Guesses, Run, curve, linear, machine_for, run
+from simulator import T1, VOCAB, Guesses, Run, curve, flat, linear, machine_for, random_text, run
 
 from edgespec.bench.replay import Cost, Machine
 from edgespec.decoding.accept import Guessed
 from edgespec.decoding.draft import Draft
 from edgespec.decoding.events import Round
 from edgespec.decoding.loop import speculate
-from edgespec.decoding.proposer import Budget, Proposer, State
+from edgespec.decoding.proposer import Budget, Outcome, Proposer, State
 from edgespec.decoding.request import Request, RuleName
 from edgespec.decoding.sampling import Sampling
 from edgespec.planning.beside import Alone, Beside, Siblings
@@ -22,6 +22,7 @@ from edgespec.planning.cost import CostCurve
 from edgespec.planning.luck import Drafter, Luck
 from edgespec.planning.model_source import ModelSource
 from edgespec.planning.planner import Auto
+from edgespec.planning.sources import NGramSource, Offer
 from edgespec.proposers.draft_model import DraftTiming, SmallModel
 from edgespec.proposers.model_tree import Branching, ModelTree
 from edgespec.proposers.nothing import Nothing
@@ -133,6 +134,45 @@ def test_siblings_that_are_never_right_are_found_out(four: float) -> None:
     assert tree.relative < 1.02 * chain.relative
     early, late = (tree.rounds[at : at + 100] for at in (0, 300))
     assert sum(map(_siblings, late)) < 0.7 * sum(map(_siblings, early))
+
+
+def test_an_ngram_carries_on_the_chain_and_not_its_siblings() -> None:
+    """Half of the text repeats, so that both have something to say."""
+    text = random_text(60) * 12
+    machine, costs = machine_for(flat, text), curve(flat)
+    ngram, drafter = NGramSource(costs), Ranked(machine, 0.6, 0.01 * T1)
+    model = ModelSource(drafter, costs, 0.01 * T1, ngram, Siblings())
+    told = run(machine, Auto([Asked(ngram), model], costs), 600)
+    assert not [round_.note for round_ in told.rounds if round_.note]
+    carried = [r for r in told.rounds if {g.source for g in r.guesses} == {"draft", "ngram"}]
+    assert any(_siblings(round_) for round_ in carried)
+    for round_ in carried:
+        tail = [n for n, guess in enumerate(round_.guesses) if guess.source == "ngram"]
+        above = [round_.guesses[n].parent for n in tail]
+        assert tail == list(range(tail[0], len(round_.guesses)))
+        assert above[1:] == tail[:-1]
+        chain = (n for n, guess in enumerate(round_.guesses) if guess.parent != n - 1)
+        assert above[0] == next(chain, tail[0]) - 1
+    assert sum(g.accepted for r in carried for g in r.guesses if g.source == "ngram") > 10
+
+
+class Asked:
+    """A source that is asked and never has an offer of its own."""
+
+    probes, spent_s, words = False, 0.0, ""
+
+    def __init__(self, inner: NGramSource) -> None:
+        self.inner, self.proposer = inner, inner.proposer
+
+    def begin(self, request: Request) -> None:
+        self.inner.begin(request)
+
+    def offer(self, state: State, room: int, pace: float) -> Offer | None:
+        self.inner.offer(state, room, pace)
+        return None
+
+    def observe(self, outcome: Outcome) -> None:
+        self.inner.observe(outcome)
 
 
 def test_the_chances_of_siblings_are_learned_by_rank_and_sum_to_no_more_than_what_is_left() -> None:
