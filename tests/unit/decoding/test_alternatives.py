@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from answer_trials import PLAIN, Told
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
-from trials import PLAIN, PROMPT, Answer, Copy, RandomTree, V, answer, ask, unfiltered
+from trials import PROMPT, Copy, RandomTree, V, answer, ask, unfiltered
 
 from edgespec.decoding.alternatives import considered
 from edgespec.decoding.draft import EMPTY, Draft
@@ -24,7 +25,7 @@ from edgespec.testing import TableSession
 WARM = unfiltered(seed=5)
 
 
-def _tokens(told: Answer) -> list[Committed]:
+def _tokens(told: Told) -> list[Committed]:
     return [token for round_ in told.rounds for token in round_.tokens]
 
 
@@ -32,7 +33,7 @@ def _asked(most: int, max_tokens: int = 40) -> Request:
     return replace(ask(WARM, max_tokens), alternatives=most)
 
 
-def _check(told: Answer, most: int) -> None:
+def _check(told: Told, most: int) -> None:
     """Every token against the row of its place, worked out the slow way."""
     table, history = TableSession(V), list(PROMPT)
     for token in _tokens(told):

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from trials import Answer, Copy, RandomTree, Script, V, Wrong, answer, ask
+from answer_trials import Told
+from trials import Copy, RandomTree, Script, V, Wrong, answer, ask
 
 from edgespec.decoding.proposer import Proposer
 from edgespec.decoding.sampling import Sampling
@@ -42,7 +43,7 @@ def _sampling(temperature: float, *, penalised: bool, filtered: bool, seed: int)
     )
 
 
-def _never_vacuous(drafter: str, runs: list[Answer]) -> None:
+def _never_vacuous(drafter: str, runs: list[Told]) -> None:
     drafted, accepted = sum(a.drafted for a in runs), sum(a.accepted for a in runs)
     assert drafted > 0
     if drafter == "always wrong":
@@ -59,7 +60,7 @@ def _never_vacuous(drafter: str, runs: list[Answer]) -> None:
 def test_text_is_the_plain_text_token_for_token(
     temperature: float, penalised: bool, filtered: bool
 ) -> None:
-    runs: dict[str, list[Answer]] = {name: [] for name in DRAFTERS}
+    runs: dict[str, list[Told]] = {name: [] for name in DRAFTERS}
     for seed in SEEDS:
         sampling = _sampling(temperature, penalised=penalised, filtered=filtered, seed=seed)
         target, request = TableSession(V, seed), ask(sampling)

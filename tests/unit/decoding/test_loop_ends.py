@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from trials import PLAIN, PROMPT, Answer, Copy, Fixed, Script, V, answer, ask, events_of, unfiltered
+from answer_trials import PLAIN, Told
+from trials import PROMPT, Copy, Fixed, Script, V, answer, ask, events_of, unfiltered
 
 from edgespec.decoding.draft import Draft
 from edgespec.decoding.events import Finished, Kind, PromptRead, Round, Stop
@@ -238,7 +239,7 @@ def test_a_cut_reply_goes_on_as_if_it_had_never_been_cut(cut: int, length: int) 
     assert first + answer(TableSession(V), more, copy).tokens != whole
 
 
-def _branch(number: int) -> Answer:
+def _branch(number: int) -> Told:
     reply = Reply(_reply_key(ask(WARM)), branch=number)
     return answer(TableSession(V), replace(ask(WARM), reply=reply))
 

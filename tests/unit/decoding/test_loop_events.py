@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from answer_trials import PLAIN
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trials import PLAIN, PROMPT, Copy, Fixed, RandomTree, V, Wrong, answer, ask, unfiltered
+from trials import PROMPT, Copy, Fixed, RandomTree, V, Wrong, answer, ask, unfiltered
 
 from edgespec.decoding.accept import accept
 from edgespec.decoding.draft import EMPTY, ROOT, Draft

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from trials import PLAIN, Copy, V, answer, ask, events_of, unfiltered
+from answer_trials import PLAIN
+from trials import Copy, V, answer, ask, events_of, unfiltered
 
 from edgespec.decoding.events import Committed, Finished, Guess, Kind, PromptRead, Round, Stop
 from edgespec.decoding.stats import SourceStats, Stats

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from answer_trials import PLAIN
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trials import PLAIN, Copy, RandomTree, V, Wrong, answer, ask, unfiltered
+from trials import Copy, RandomTree, V, Wrong, answer, ask, unfiltered
 
 from edgespec.decoding.draft import Draft
 from edgespec.decoding.events import Round

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
+from answer_trials import PLAIN, Told, heard
 
 from edgespec.decoding.accept import Rule
 from edgespec.decoding.draft import EMPTY, ROOT, Draft, Support
-from edgespec.decoding.events import Event, Finished, PromptRead, Round, Stop
+from edgespec.decoding.events import Event, Round
 from edgespec.decoding.loop import speculate
 from edgespec.decoding.proposer import Budget, Proposer, State
 from edgespec.decoding.request import Request
@@ -19,7 +20,6 @@ from edgespec.testing import TableSession
 
 V = 6
 PROMPT = (1, 2, 3, 1, 2)
-PLAIN = Nothing()
 
 
 def unfiltered(temperature: float = 1.0, seed: int | None = 0) -> Sampling:
@@ -42,27 +42,6 @@ class Judged(Request):
         return self.make(self, round_number)
 
 
-@dataclass
-class Answer:
-    """A whole answer, as told."""
-
-    tokens: list[int] = field(default_factory=list)
-    rounds: list[Round] = field(default_factory=list)
-    why: Stop | None = None
-
-    @property
-    def drafted(self) -> int:
-        return sum(len(round_.guesses) for round_ in self.rounds)
-
-    @property
-    def accepted(self) -> int:
-        return sum(round_.accepted for round_ in self.rounds)
-
-    @property
-    def notes(self) -> list[str]:
-        return [round_.note for round_ in self.rounds if round_.note]
-
-
 def events_of(session: TableSession, request: Request, proposer: Proposer) -> Iterator[Event]:
     """The events of an answer; after each round the session must hold exactly what was told."""
     committed = [int(token) for token in request.prompt]
@@ -73,19 +52,8 @@ def events_of(session: TableSession, request: Request, proposer: Proposer) -> It
         yield event
 
 
-def answer(session: TableSession, request: Request, proposer: Proposer = PLAIN) -> Answer:
-    """Listen to the end."""
-    told = Answer()
-    for event in events_of(session, request, proposer):
-        match event:
-            case Round():
-                told.rounds.append(event)
-                told.tokens += [token.token for token in event.tokens]
-            case Finished():
-                told.why = event.why
-            case PromptRead():
-                pass
-    return told
+def answer(session: TableSession, request: Request, proposer: Proposer = PLAIN) -> Told:
+    return heard(events_of(session, request, proposer))
 
 
 class Copy(Nothing):
