@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
-import signal
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
@@ -31,6 +29,7 @@ from edgespec.tui.figures_panel import FiguresPanel
 from edgespec.tui.help_screen import HelpScreen
 from edgespec.tui.inspector import Inspector
 from edgespec.tui.keys import ACTIONS, BINDINGS, USES
+from edgespec.tui.leaving import leave_when_told_to
 from edgespec.tui.listing import PaletteApp
 from edgespec.tui.prompt_box import PromptBox
 from edgespec.tui.status import status_parts
@@ -116,7 +115,7 @@ class ChatApp(PaletteApp):
         yield self.status
 
     def on_mount(self) -> None:
-        self._leave_when_told_to()
+        leave_when_told_to(self.exit)
         self._forget_notice()
         self.prompt.focus()
         # not before the first paint: what is imported then would hold it up
@@ -124,15 +123,6 @@ class ChatApp(PaletteApp):
         self.set_interval(1 / _FRAMES_PER_SECOND, self._frame)
         self.set_interval(_STATUS_EVERY_S, self._show_status)
         self._show_status()
-
-    def _leave_when_told_to(self) -> None:
-        """A signal that ends the process must leave the terminal as it was."""
-        loop = asyncio.get_running_loop()
-        for name in ("SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)
-            if number is not None:
-                with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-                    loop.add_signal_handler(number, self.exit, None, 128 + number)
 
     async def _look_for_models(self) -> None:
         """The names that /model can be completed with."""
@@ -193,6 +183,13 @@ class ChatApp(PaletteApp):
         return inspects and self.prompt.has_focus and not self.prompt.text
 
     # what the user writes
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter that no panel wanted is the beginning of a message."""
+        elsewhere = self.prompt.has_focus or isinstance(self.screen, ModalScreen)
+        if event.character and event.is_printable and not elsewhere:
+            self.prompt.focus()
+            self.prompt.insert(event.character)
 
     def on_composer_submitted(self, message: Composer.Submitted) -> None:
         if self.backstage.send(message.text, message.attached):

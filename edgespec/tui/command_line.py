@@ -51,6 +51,8 @@ SPECULATION_WORDS = {
     "off": ("none", "plain decoding"),
     "ngram": ("ngram", "guesses from the text so far"),
     "draft": ("draft", "guesses from the draft model"),
+    "tree": ("tree", "several guesses for the same place"),
+    "recycling": ("recycling", "guesses from what the model thought likely before"),
 }
 
 

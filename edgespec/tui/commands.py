@@ -227,7 +227,7 @@ COMMANDS = (
     CommandHelp("set", "NAME VALUE", "a sampling setting, shown or changed", Takes.SETTING),
     CommandHelp("system", "TEXT", "the system prompt; - has none", Takes.TEXT),
     CommandHelp("file", "PATH", "attach a text file; - takes the last one back", Takes.FILE),
-    CommandHelp("spec", "auto|off|ngram|draft|N", "how answers are guessed at", Takes.SPECULATION),
+    CommandHelp("spec", "WAY|N", "how to guess: auto, off, ngram, draft, …", Takes.SPECULATION),
     CommandHelp("model", "NAME", "another model", Takes.MODEL),
     CommandHelp("new", "", "a new conversation", Takes.NOTHING),
     CommandHelp("regenerate", "", "another answer to the last message", Takes.NOTHING),

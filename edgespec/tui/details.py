@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from edgespec.decoding.events import Alternative, Committed, Kind
-from edgespec.tui.rounds import CHOSEN, RoundRow, proposer_name, token_text
+from edgespec.tui.naming import is_tree, proposer_name
+from edgespec.tui.rounds import CHOSEN, RoundRow, token_text
 
 _ORIGINS = {
     Kind.CORRECTION: "the model's own: a guess was wrong here",
@@ -48,6 +49,8 @@ class Detail:
 
     target, draft   its probability under the target (temperature 1, before filters) and under
                     the drafter that proposed it.
+    why             why its round had no guesses, or who guessed together in it; "" where that is
+                    told already.
     """
 
     index: int
@@ -59,6 +62,7 @@ class Detail:
     draft: float | None = None
     refused: tuple[Refused, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
+    why: str = ""
 
 
 def detail_of(
@@ -97,6 +101,7 @@ def _guessed(detail: Detail, row: RoundRow) -> Detail:
         detail,
         number=row.number,
         draft=right.probability if right is not None else None,
+        why=_why(row),
         refused=tuple(
             Refused(
                 token_text(guess.text, guess.token),
@@ -108,6 +113,16 @@ def _guessed(detail: Detail, row: RoundRow) -> Detail:
             if not guess.accepted
         ),
     )
+
+
+def _why(row: RoundRow) -> str:
+    guesses = row.event.guesses
+    if is_tree(guesses):
+        return f"{row.summary}; | is another guess for the same place"
+    if len({guess.source for guess in guesses}) > 1:
+        return row.summary
+    nothing_to_add = guesses or row.event.plan == CHOSEN or row.summary == "plain"
+    return "" if nothing_to_add else row.summary
 
 
 def _origin(written: Committed, row: RoundRow) -> str:

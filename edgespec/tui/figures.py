@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from edgespec.decoding.stats import Stats
 from edgespec.models.shown import shown
 from edgespec.tui.charts import bar, columns, spark
-from edgespec.tui.rounds import proposer_name
+from edgespec.tui.naming import proposer_name
 from edgespec.tui.status import Drafting, Situation, Tone, costs, speculation
 
 Line = tuple[tuple[str, Tone], ...]

@@ -182,6 +182,10 @@ class Inspector(Vertical):
             self.list.focus()
             self.post_message(self.Resteer(*self._selected, chosen))
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A digit is a letter like others where there is nothing to choose."""
+        return self.alternatives.display if action == "choose" else True
+
     # the token in detail
 
     def _set_selected(self, selected: tuple[int, int] | None, text: str = "") -> None:

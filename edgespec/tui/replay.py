@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from edgespec.options import Explained, Turn
 
 _TEXT_CHARS = 24
-_COLUMN = 16
-_LABEL = 22
+_COLUMN = 13
+_LABEL = 16
 
 
 @dataclass(slots=True)
@@ -109,12 +109,12 @@ def _table(replay: Replay) -> tuple[str, ...]:
     first, last = replay.stats.first_s, replay.stats.last_s
     plain["decode_s"] = None if first is None or last is None else last - first
     rows = (
-        ("decoding, seconds", "decode_s", "{:.2f}"),
-        ("tokens per second", "tokens_per_second", "{:.1f}"),
-        ("first token, seconds", "time_to_first_token_s", "{:.2f}"),
+        ("decoding, s", "decode_s", "{:.2f}"),
+        ("tokens / s", "tokens_per_second", "{:.1f}"),
+        ("first token, s", "time_to_first_token_s", "{:.2f}"),
         ("tokens", "completion_tokens", "{:d}"),
     )
-    head = _row("", "as answered", "no speculation")
+    head = _row("", "as answered", "plain")
     return (
         head,
         *(_row(label, *(_figure(f.get(name), form) for f in (replay.figures, plain)))

@@ -12,13 +12,12 @@ from rich.cells import cell_len
 
 from edgespec.decoding.events import Alternative, Committed, Guess, Kind, Round
 from edgespec.models.shown import shown
+from edgespec.tui.naming import guesses_in_words
 
 MOST_ROUNDS = 20_000
 _LONGEST_TEXT = 40  # characters of a token that are shown
 _DROPPED_AT_ONCE = 8  # parts of the memory, so that most rounds drop nothing
 CHOSEN = "chosen by you"
-_NAMES = {"ngram": "n-gram", "draft": "draft model"}
-_TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 class Fate(StrEnum):
@@ -128,10 +127,7 @@ class RoundRow:
         """Who proposed how much, or why nobody did."""
         if not self.event.guesses:
             return shown(self.event.note or self.event.plan or "plain").removeprefix("auto → ")
-        counts: dict[str, int] = {}
-        for guess in self.event.guesses:
-            counts[guess.source] = counts.get(guess.source, 0) + 1
-        return " + ".join(f"{proposer_name(name)} {_TIMES}{n}" for name, n in counts.items())
+        return guesses_in_words(self.event.guesses)
 
     @property
     def times(self) -> str:
@@ -242,11 +238,6 @@ def _behind_last(sizes: Sequence[int], first: int, width: int) -> int:
 def token_text(text: str, token: int) -> str:
     """A token as it can be shown in a row: nothing invisible; its id where it has no text yet."""
     return shown(text.replace("\n", "⏎"), _LONGEST_TEXT) or f"#{token}"
-
-
-def proposer_name(source: str) -> str:
-    """A proposer, as people call it."""
-    return _NAMES.get(source, shown(source))
 
 
 def _fate(guess: Guess) -> Fate:

@@ -10,6 +10,7 @@ from rich.cells import cell_len, set_cell_size
 
 from edgespec.decoding.events import Round
 from edgespec.decoding.stats import Stats
+from edgespec.tui.naming import guesses_in_words, proposer_name
 
 SEPARATOR = " · "
 _TIMES = "\N{MULTIPLICATION SIGN}"
@@ -21,7 +22,8 @@ _CROPPED_BEFORE = 1.5  # a reason is worth more room than all figures but the sp
 _PLAIN_PREFIXES = ("auto → plain: ", "off: ")  # how plans begin; "spec off" says it already
 _ENOUGH_TOKENS = 16  # fewer say nothing about a ratio
 _NEARLY_FULL = 0.8
-_ASKED_FOR = {"auto": "auto", "ngram": "n-gram", "draft": "draft model"}
+_NOISE, _NOISE_SINCE_LOADING = 0.05, 0.1  # share of a plain speed that it varies by
+_AUTO = "auto → "
 
 
 class Tone(Enum):
@@ -52,8 +54,6 @@ class Drafting:
     """What was chosen lately, folded from rounds: `drafting = drafting.after(round)`."""
 
     plan: str = ""
-    source: str = ""
-    length: int = 0
     idle: int = 0
     drafted: bool = False
 
@@ -61,9 +61,7 @@ class Drafting:
         if not event.guesses:
             idle = replace(self, idle=self.idle + 1)
             return replace(idle, plan=event.plan) if idle.off else idle
-        return Drafting(
-            event.plan, event.guesses[0].source, len(event.guesses), idle=0, drafted=True
-        )
+        return Drafting(_planned(event), idle=0, drafted=True)
 
     @property
     def off(self) -> bool:
@@ -101,7 +99,7 @@ class Situation:
         """How to guess, as the user asked for it, in words."""
         if self.off:
             return "off"
-        name = _ASKED_FOR.get(self.proposer, self.proposer)
+        name = proposer_name(self.proposer)
         return name if self.draft_tokens is None else f"{name} {_TIMES}{self.draft_tokens}"
 
     @property
@@ -133,10 +131,14 @@ def status_parts(stats: Stats | None, drafting: Drafting, situation: Situation) 
 
 
 def costs(stats: Stats) -> bool:
-    """Whether this answer came slower than it would have without guesses."""
+    """Whether guesses made this answer slower, by more than passes differ anyway."""
     ratio = stats.speedup
     enough = stats.drafted > 0 and stats.completion_tokens >= _ENOUGH_TOKENS
-    return enough and ratio is not None and round(ratio, 2) < 1
+    if not enough or ratio is None:
+        return False
+    # what was measured before this answer may have been measured on a cooler, idler machine
+    here = stats.plain_tokens_per_second != stats.calibrated_plain_speed
+    return ratio < 1 - (_NOISE if here else _NOISE_SINCE_LOADING)
 
 
 def speculation_notice(situation: Situation, *, answering: bool) -> str:
@@ -161,12 +163,17 @@ def speculation(drafting: Drafting, situation: Situation) -> tuple[bool, str]:
     if situation.off:
         return False, "you turned it off"
     if not drafting.off:
-        plan = drafting.plan or f"{drafting.source} {_TIMES}{drafting.length}"
-        return True, plan if drafting.drafted else situation.asked_for
+        return True, drafting.plan if drafting.drafted else situation.asked_for
     reason = drafting.plan
     for prefix in _PLAIN_PREFIXES:
         reason = reason.removeprefix(prefix)
     return False, reason or "no drafter had a guess"
+
+
+def _planned(event: Round) -> str:
+    """What a round with guesses did, its sources named as everywhere."""
+    words = guesses_in_words(event.guesses)
+    return f"{_AUTO}{words}" if event.plan.startswith(_AUTO) else event.plan or words
 
 
 def _choice(drafting: Drafting, situation: Situation) -> Iterator[Part]:

@@ -97,6 +97,8 @@ def detail_lines(detail: Detail) -> Iterator[Content]:
         where += f", round {detail.number}"
     yield Content.assemble((_quoted(detail.text), "bold"), ("  " + where, "$quiet"))
     yield Content(detail.origin)
+    if detail.why:
+        yield Content.styled(f"round: {detail.why}", "$quiet")
     if given := _given(detail.target, detail.draft):
         yield Content(f"probability: {given}")
     for refused in detail.refused[:_MOST_REFUSED]:

@@ -431,3 +431,13 @@ async def test_it_works_on_a_small_screen() -> None:
         assert app.status.region.bottom <= 16
         await pilot.press("f2", "f3")
         await wait_until(lambda: app.view.size.height >= 8)
+
+
+async def test_letters_that_are_typed_beside_the_rounds_are_not_lost() -> None:
+    async with chatting(FakeModel(), WIDE) as (app, pilot):
+        await answered(app, pilot)
+        await pilot.press("f3")
+        assert not app.prompt.has_focus
+        await pilot.press("h", "i", "space", "7")
+        assert app.prompt.text == "hi 7"
+        assert app.prompt.has_focus

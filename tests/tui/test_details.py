@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 from beside import ANSWER, AT_3, Explained
-from fake_model import guessed
+from fake_model import guessed, plain
 
 from edgespec.tui.details import Refused, detail_of, percent
 from edgespec.tui.rounds import RoundRow, Rounds
+from edgespec.tui.token_detail import detail_lines
 
 
 def row_of(index: int) -> RoundRow:
@@ -88,3 +89,20 @@ def test_a_small_probability_is_not_shown_as_none(probability: float, text: str)
 
 def test_a_logprob_above_zero_by_rounding_is_still_a_probability() -> None:
     assert detail_of(0, "a", None, Explained(1, 1e-7, ())).target == 1.0
+
+
+def test_a_token_tells_in_full_why_nothing_was_guessed_in_its_round() -> None:
+    reason = "the draft model is right 41% of the time; a pass of 4 costs 3.1 plain ones"
+    event = plain(" a", plan=f"auto \N{RIGHTWARDS ARROW} plain: {reason}")
+    detail = detail_of(0, "", RoundRow(1, event))
+    assert detail.why == f"plain: {reason}"
+    assert any(reason in line.plain for line in detail_lines(detail))
+
+
+def test_a_tree_tells_who_made_it_and_how_its_other_guesses_are_marked() -> None:
+    event = guessed(" a", " b", " c", accepted=0)
+    other = replace(event.guesses[1], parent=-1, source="memory")
+    detail = detail_of(0, "", RoundRow(1, replace(event, guesses=(event.guesses[0], other))))
+    assert "earlier answers" in detail.why
+    assert detail.why.endswith("a tree; | is another guess for the same place")
+    assert detail_of(0, "", RoundRow(1, event)).why == ""

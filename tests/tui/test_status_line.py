@@ -198,3 +198,10 @@ def test_a_change_during_an_answer_says_from_when() -> None:
     assert speculation_notice(auto, answering=False) == "speculation auto, whatever pays"
     assert speculation_notice(ngram, answering=True) == "speculation n-gram ×8, from the next round"
     assert speculation_notice(Situation(proposer="none"), answering=False) == "speculation off"
+
+
+def test_a_ratio_within_the_noise_of_what_was_measured_while_loading_is_no_cost() -> None:
+    speed = folded(SLOW).tokens_per_second
+    assert speed is not None
+    assert not costs(folded(SLOW, plain_speed=speed / 0.93))
+    assert costs(folded(SLOW, plain_speed=speed / 0.85))
