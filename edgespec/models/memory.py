@@ -263,7 +263,8 @@ def size(n_bytes: int) -> str:
 def _told(demand: Demand) -> str:
     missing = demand.missing_bytes
     verdict = f", {size(missing)} too little" if missing > 0 else ", tight" if demand.tight else ""
-    return f"{demand.where}: {size(demand.share.total)} of {size(demand.free_bytes)} free{verdict}"
+    wanted, free = size(demand.share.total), size(demand.free_bytes)
+    return f"{demand.where}: takes {wanted} of the {free} free{verdict}"
 
 
 def _as_needs(model: ModelHeader | ModelNeeds) -> ModelNeeds:

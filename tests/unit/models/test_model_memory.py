@@ -216,9 +216,9 @@ def test_the_plan_is_told_in_plain_words(target: GgufHeader, draft: GgufHeader) 
         "GPU memory",
     ]
     assert "of cache for 512 tokens" in lines[0]
-    assert lines[2].endswith("of 1.0 GiB free")
+    assert lines[2].endswith("of the 1.0 GiB free")
     short = one_line(plan(target, None, 512), Available(16 * MIB))
-    assert short.startswith("main memory: 34 MiB of 16 MiB free, 18 MiB too little")
+    assert short.startswith("main memory: takes 34 MiB of the 16 MiB free, 18 MiB too little")
     assert one_line(plan(target, None, 512), Available(35 * MIB)).endswith("free, tight")
 
 
