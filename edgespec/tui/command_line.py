@@ -132,7 +132,7 @@ def _file(rest: str) -> Command:
 
 def _export(rest: str) -> Command:
     path = unquoted(rest)
-    if PurePath(path).suffix.lower() not in EXPORTS:
+    if path and PurePath(path).suffix.lower() not in EXPORTS:
         raise BadInput(f"name a file that ends in {' or '.join(EXPORTS)}")
     return Export(path)
 

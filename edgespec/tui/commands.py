@@ -59,7 +59,7 @@ class Detach:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """path: ends in one of EXPORTS."""
+    """path: ends in one of EXPORTS; "" = a name made of the title and the day."""
 
     path: str
 

@@ -238,3 +238,17 @@ async def test_show_help_and_quit() -> None:
         app.prompt.text = "/quit"
         await pilot.press("enter")
         await wait_until(lambda: not app.is_running, "quitting")
+
+
+async def test_export_without_a_name_makes_one_and_never_overwrites(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with chatting(FakeModel()) as (app, pilot):
+        await answered(app, pilot, "how/does it sort?")
+        await command(app, pilot, "/export")
+        await command(app, pilot, "/export")
+        first, second = sorted(tmp_path.iterdir(), key=lambda file: len(file.name))
+        assert first.name.startswith("how-does-it-sort-")
+        assert second.name == f"{first.stem}-2.md"
+        assert first.name in "".join(shown(app).split())
