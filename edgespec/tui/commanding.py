@@ -10,6 +10,8 @@ from edgespec.tui.settable import SETTINGS, in_words
 if TYPE_CHECKING:
     from edgespec.tui.app import ChatApp
 
+_KEPT = "holds until you leave; to keep it, set {name} in the file `edgespec config path` names"
+
 _Setting = (
     say.SetSystem
     | say.ShowSetting
@@ -40,9 +42,10 @@ def _set(app: ChatApp, command: _Setting) -> None:
         case say.ShowSetting(name):
             names = SETTINGS if name is None else (name,)
             back.note(*(in_words(back.options, one) for one in names))
-        case say.ChangeSetting(name):
+        case say.ChangeSetting(name, value):
             back.options = command.applied(back.options)
-            back.note(in_words(back.options, name))
+            kept = [] if value is None else [_KEPT.format(name=name)]
+            back.note(in_words(back.options, name), *kept)
         case say.ShowSpeculation():
             back.note(back.speculating.in_words())
         case say.ChangeSpeculation():

@@ -33,7 +33,8 @@ async def test_set_changes_the_next_answer_and_shows_what_holds() -> None:
     model = FakeModel()
     async with chatting(model) as (app, pilot):
         await command(app, pilot, "/set temperature 0.3")
-        assert shown(app).endswith("temperature 0.3")
+        told = " ".join(shown(app).split())
+        assert "temperature 0.3 holds until you leave; to keep it, set temperature in" in told
         await command(app, pilot, "/set max_tokens 5")
         await command(app, pilot, "/set seed 42")
         await answered(app, pilot)
