@@ -37,14 +37,19 @@ class FakeInfo:
     memory: str = ""
 
 
-def guessed(*texts: str, accepted: int, plan: str = "draft \N{MULTIPLICATION SIGN}4") -> Round:
+def guessed(
+    *texts: str,
+    accepted: int,
+    plan: str = "draft \N{MULTIPLICATION SIGN}4",
+    source: str = "draft",
+) -> Round:
     """A round that guessed a chain, of which `accepted` were right; the last text is the target's
     own: `guessed(" a", " b", " c", accepted=1)` says " a c" and turns " b" down."""
     *chain, own = texts
     kind = Kind.BONUS if accepted == len(chain) else Kind.CORRECTION
-    tokens = [Committed(n, Kind.ACCEPTED, "draft", t) for n, t in enumerate(chain[:accepted])]
+    tokens = [Committed(n, Kind.ACCEPTED, source, t) for n, t in enumerate(chain[:accepted])]
     guesses = [
-        Guess(n, n - 1, "draft", tested=n <= accepted, accepted=n < accepted, text=t)
+        Guess(n, n - 1, source, tested=n <= accepted, accepted=n < accepted, text=t)
         for n, t in enumerate(chain)
     ]
     own_token = Committed(99, kind, text=own)

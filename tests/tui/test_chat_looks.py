@@ -108,7 +108,9 @@ TALK = (
     guessed("Quicksort", " picks", " a", " pivot", accepted=3, plan="auto → draft \u00d73"),
     guessed(",", " splits", " around", " it", accepted=2, plan="auto → draft \u00d73"),
     plain(" and", plan="auto → plain: a guess does not pay here"),
-    guessed(" sorts", " both", " halves", accepted=2, plan="auto → n-gram \u00d72"),
+    guessed(
+        *(" sorts", " both", " halves"), accepted=2, plan="auto → n-gram \u00d72", source="ngram"
+    ),
     plain(".\n\n```python\ndef sort(items):\n    return sorted(items)\n```\n"),
     Finished(Stop.END),
 )
