@@ -33,6 +33,7 @@ class Stats:
     token included. Decode speed: tokens after the first round / seconds since the first round.
     Speed-up: decode speed / plain decode speed; that is measured in this very answer where it
     has enough plain rounds, else it is `calibrated_plain_speed`, measured with this model before.
+    Guessed: what rounds with guesses committed, and the seconds they drafted and verified.
     """
 
     started_s: float
@@ -54,6 +55,8 @@ class Stats:
     overhead_s: float = 0.0
     plain_rounds: int = 0
     plain_s: float = 0.0
+    guessed_tokens: int = 0
+    guessed_s: float = 0.0
     calibrated_plain_speed: float | None = None
     parked_reason: str = ""
 
@@ -69,6 +72,7 @@ class Stats:
 
     def _after_round(self, event: Round, now: float) -> Stats:
         first, plain = self.rounds == 0, not event.guesses
+        guessed_s = 0.0 if plain else event.draft_s + event.verify_s
         tested_at, accepted_at = _by_depth(event, self.tested_at, self.accepted_at)
         return replace(
             self,
@@ -88,6 +92,8 @@ class Stats:
             overhead_s=self.overhead_s + event.round_s - event.draft_s - event.verify_s,
             plain_rounds=self.plain_rounds + (plain and not first),
             plain_s=self.plain_s + (event.round_s if plain and not first else 0.0),
+            guessed_tokens=self.guessed_tokens + (0 if plain else len(event.tokens)),
+            guessed_s=self.guessed_s + guessed_s,
             parked_reason=event.plan if plain else "",
         )
 

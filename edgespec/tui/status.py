@@ -20,9 +20,9 @@ _PLAN_CELLS = 30
 _SHORTENED_BEFORE = 4.5  # a part turns short before parts less than this less important go
 _CROPPED_BEFORE = 1.5  # a reason is worth more room than all figures but the speed
 _PLAIN_PREFIXES = ("auto → plain: ", "off: ")  # how plans begin; "spec off" says it already
-_ENOUGH_TOKENS = 16  # fewer say nothing about a ratio
+_ENOUGH_TOKENS = 16  # fewer say nothing about what guesses cost
 _NEARLY_FULL = 0.8
-_NOISE, _NOISE_SINCE_LOADING = 0.05, 0.1  # share of a plain speed that it varies by
+_NOISE, _NOISE_SINCE_LOADING = 0.05, 0.1  # share of an answer's time that passes vary by
 _AUTO = "auto → "
 
 
@@ -131,14 +131,18 @@ def status_parts(stats: Stats | None, drafting: Drafting, situation: Situation) 
 
 
 def costs(stats: Stats) -> bool:
-    """Whether guesses made this answer slower, by more than passes differ anyway."""
-    ratio = stats.speedup
-    enough = stats.drafted > 0 and stats.completion_tokens >= _ENOUGH_TOKENS
-    if not enough or ratio is None:
+    """Whether guesses made this answer slower, by more than passes differ anyway.
+
+    Only rounds with guesses are charged, against what plain ones would take for the same tokens:
+    what makes the rest of an answer slow is no fault of its guesses.
+    """
+    plain = stats.plain_tokens_per_second
+    if stats.guessed_tokens < _ENOUGH_TOKENS or not plain:
         return False
     # what was measured before this answer may have been measured on a cooler, idler machine
-    here = stats.plain_tokens_per_second != stats.calibrated_plain_speed
-    return ratio < 1 - (_NOISE if here else _NOISE_SINCE_LOADING)
+    noise = _NOISE_SINCE_LOADING if plain == stats.calibrated_plain_speed else _NOISE
+    lost_s = stats.guessed_s - stats.guessed_tokens / plain
+    return lost_s > noise * (stats.draft_s + stats.verify_s + stats.overhead_s)
 
 
 def speculation_notice(situation: Situation, *, answering: bool) -> str:

@@ -60,6 +60,12 @@ def plain(text: str, plan: str = "", note: str = "") -> Round:
     return Round(0, (Committed(1, Kind.PLAIN, text=text),), (), 0.0, 0.004, 0.005, plan, note)
 
 
+def timed(event: Round, seconds: float) -> Round:
+    """The round as one that takes so long: a fifth of it for drafting, where it has guesses."""
+    draft_s = seconds / 5 if event.guesses else 0.0
+    return replace(event, draft_s=draft_s, verify_s=seconds - draft_s, round_s=seconds)
+
+
 def considered(event: Round, *others: str) -> Round:
     """The round as it is told where alternatives are asked for: each token was half certain, and
     `others` share the rest; each guess was made with 80 % confidence."""

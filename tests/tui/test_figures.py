@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from beside import ANSWER, BesideApp, in_order
-from fake_model import guessed, plain
+from fake_model import guessed, plain, timed
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -48,7 +48,7 @@ def warnings(lines: list[Line]) -> str:
     return " ".join(text for line in lines for text, tone in line if tone is Tone.WARNING)
 
 
-GUESSED = tuple(in_order(plain("a"), *[guessed(" b", " c", " d", accepted=1)] * 10))
+GUESSED = tuple(in_order(plain("a"), *[timed(guessed(" b", " c", " d", accepted=1), 0.1)] * 10))
 GUESSING = Drafting().after(GUESSED[-1])
 
 

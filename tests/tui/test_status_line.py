@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from fake_model import SHORT, guessed, plain
+from fake_model import SHORT, guessed, plain, timed
 from rich.cells import cell_len
 
 from edgespec.decoding.events import Event
@@ -103,7 +103,8 @@ def test_the_least_important_parts_go_first() -> None:
 
 REASON = "the draft model is right 41% of the time; a pass of 4 costs 3.1 plain ones"
 PARKED = drafting_of(*[plain(" a", plan=f"auto → plain: {REASON}")] * 2)
-SLOW = (SHORT[2], *[guessed(" a", " b", " c", accepted=1)] * 10)
+# 20 tokens in a second
+SLOW = (SHORT[2], *[timed(guessed(" a", " b", " c", accepted=1), 0.1)] * 10)
 
 
 def test_at_100_columns_the_whole_reason_stands_beside_the_most_important_figures() -> None:
@@ -205,3 +206,27 @@ def test_a_ratio_within_the_noise_of_what_was_measured_while_loading_is_no_cost(
     assert speed is not None
     assert not costs(folded(SLOW, plain_speed=speed / 0.93))
     assert costs(folded(SLOW, plain_speed=speed / 0.85))
+
+
+def test_guesses_are_not_blamed_for_an_answer_that_is_slow_for_another_reason() -> None:
+    stalled = [timed(plain(" a"), 1.0)] * 4
+    slow = folded((*SLOW, *stalled), plain_speed=20.0)
+    assert slow.speedup is not None
+    assert slow.speedup < 0.9
+    assert not costs(slow), "the guesses themselves broke even"
+    assert costs(folded((*SLOW, *stalled), plain_speed=200.0)), "these did not"
+
+
+def test_guesses_are_held_against_the_plain_rounds_of_the_same_answer() -> None:
+    slower_than_ever = [timed(plain(" a"), 0.05)] * 40
+    assert not costs(folded((*SLOW, *slower_than_ever), plain_speed=400.0))
+    fast = [timed(plain(" a"), 0.01)] * 40
+    assert costs(folded((*SLOW, *fast), plain_speed=10.0))
+
+
+def test_a_few_guesses_that_cost_little_of_a_long_answer_are_not_worth_a_warning() -> None:
+    def long(rounds: int) -> Stats:
+        return folded((*SLOW, *[timed(plain(" a"), 0.025)] * rounds))
+
+    assert costs(long(40)), "half a second of two"
+    assert not costs(long(800)), "half a second of twenty"
