@@ -15,6 +15,7 @@ from edgespec.desk import Desk
 from edgespec.errors import BadInput
 from edgespec.explaining import Explainer, Place
 from edgespec.options import AnswerOptions, Explained, Reply, Turn
+from edgespec.text.endings import end_names
 from edgespec.text.template import Message
 
 _ALTERNATIVES = 5  # told by explain() where a turn does not say how many
@@ -38,6 +39,11 @@ class Chat:
     def context_used(self) -> int:
         """Tokens of the latest answer and of what it answers."""
         return self._context_used
+
+    @property
+    def end_names(self) -> dict[int, str]:
+        """The tokens that end an answer, which have no text, with their names; "" = unknown."""
+        return end_names(self._desk.encoder.tokenizer)
 
     def answer(self, turn: Turn) -> Iterator[Event]:
         """Answer a turn, as events; a cancelled answer is remembered as far as it came.

@@ -188,6 +188,7 @@ class Backstage:
         self.ready, self._title = True, pair
         self.talking.answerer = Answerer(pair, ready.plain_tokens_per_second)
         self.speculating.now = ready.speculation
+        self._stage.inspector.rounds.ends = ready.ends
         self._facts = Situation(
             pair=pair,
             context=info.context,

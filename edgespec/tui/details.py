@@ -70,14 +70,13 @@ def detail_of(
 ) -> Detail:
     """Fold what the round and the engine know. text: of the token, where no round is known."""
     if row is None:
-        known = token_text(text, 0) if text else _NO_TEXT
+        known = token_text(text, 0, {}) if text else _NO_TEXT
         return _explained(Detail(index, None, known, _UNKNOWN), explanation)
     written = row.token(index)
     if explanation is None and written.logprob is not None:
         explanation = written
-    detail = Detail(
-        index, written.token, token_text(written.text, written.token), _origin(written, row)
-    )
+    known = token_text(written.text, written.token, row.ends)
+    detail = Detail(index, written.token, known, _origin(written, row))
     return _guessed(_explained(detail, explanation), row)
 
 
@@ -104,7 +103,7 @@ def _guessed(detail: Detail, row: RoundRow) -> Detail:
         why=_why(row),
         refused=tuple(
             Refused(
-                token_text(guess.text, guess.token),
+                token_text(guess.text, guess.token, row.ends),
                 proposer_name(guess.source),
                 guess.probability,
                 target.get(guess.token),

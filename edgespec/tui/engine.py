@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -50,11 +50,15 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A model is loaded; what was asked for from now on goes to it."""
+    """A model is loaded; what was asked for from now on goes to it.
+
+    ends: the tokens that end an answer, with their names, "" where unknown.
+    """
 
     info: ModelInfo
     plain_tokens_per_second: float | None
     speculation: Speculation
+    ends: Mapping[int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +261,8 @@ class Engine:
 
     def _serve(self, model: Model) -> _Load | None:
         chat = model.chat(self._setup.system, self._setup.options)
-        self._say(Ready(model.info, model.plain_tokens_per_second, model.speculation))
+        speed, ends = model.plain_tokens_per_second, chat.end_names
+        self._say(Ready(model.info, speed, model.speculation, ends))
         while not self._closing.is_set():
             match self._wishes.get():
                 case _Ask(answer, turn):

@@ -92,7 +92,7 @@ class Inspector(Vertical):
         yield self.alternatives
 
     def on_mount(self) -> None:
-        self.alternatives.show(None)
+        self.alternatives.show(None, self.rounds.ends)
 
     # what the app tells
 
@@ -199,7 +199,7 @@ class Inspector(Vertical):
             explanation = self._explained.get(self._selected)
             detail = detail_of(self._selected[1], self._text, self._row, explanation)
         self.detail.show(detail, self._why_not or _ASKING)
-        self.alternatives.show(detail)
+        self.alternatives.show(detail, self.rounds.ends)
         self._want(detail)
 
     def _want(self, detail: Detail | None) -> None:

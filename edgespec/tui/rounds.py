@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter
 
@@ -18,6 +18,7 @@ MOST_ROUNDS = 20_000
 _LONGEST_TEXT = 40  # characters of a token that are shown
 _DROPPED_AT_ONCE = 8  # parts of the memory, so that most rounds drop nothing
 CHOSEN = "chosen by you"
+_NAMELESS_END = "end"
 
 
 class Fate(StrEnum):
@@ -65,10 +66,14 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class RoundRow:
-    """A round of one answer. number: from 1, in the order in which the rounds came."""
+    """A round of one answer. number: from 1, in the order in which the rounds came.
+
+    ends: the tokens that end an answer, with their names.
+    """
 
     number: int
     event: Round
+    ends: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def first(self) -> int:
@@ -112,14 +117,14 @@ class RoundRow:
         for number, (guess, depth) in enumerate(
             zip(self.event.guesses, self.depths(), strict=True)
         ):
-            text = token_text(guess.text, guess.token)
+            text = token_text(guess.text, guess.token, self.ends)
             branches = number > 0 and guess.parent != number - 1
             yield Piece(_fate(guess), text, min(self.first + depth, last), branches)
 
     def _own(self) -> Iterator[Piece]:
         for number, token in enumerate(self.event.tokens):
             if token.kind is not Kind.ACCEPTED:
-                text = token_text(token.text, token.token)
+                text = token_text(token.text, token.token, self.ends)
                 yield Piece(Fate(token.kind.value), text, self.first + number)
 
     @property
@@ -141,10 +146,12 @@ class Rounds:
     """Folds the rounds of all answers; the oldest are dropped where there are too many.
 
     version: grows with every change, so that a screen knows when to look again.
+    ends: the tokens that end an answer of the model that is loaded, with their names.
     """
 
     def __init__(self, most: int = MOST_ROUNDS) -> None:
         self.version = 0
+        self.ends: Mapping[int, str] = {}
         self._most = most
         self._count = 0
         self._rows: dict[int, list[RoundRow]] = {}
@@ -152,7 +159,7 @@ class Rounds:
     def add(self, key: int, event: Round) -> RoundRow:
         """Fold a round of the answer `key`."""
         rows = self._rows.setdefault(key, [])
-        row = RoundRow(rows[-1].number + 1 if rows else 1, event)
+        row = RoundRow(rows[-1].number + 1 if rows else 1, event, self.ends)
         rows.append(row)
         self._count += 1
         self.version += 1
@@ -235,8 +242,13 @@ def _behind_last(sizes: Sequence[int], first: int, width: int) -> int:
     return max(last, first + 1)
 
 
-def token_text(text: str, token: int) -> str:
-    """A token as it can be shown in a row: nothing invisible; its id where it has no text yet."""
+def token_text(text: str, token: int, ends: Mapping[int, str]) -> str:
+    """A token as it can be shown in a row: nothing invisible; its id where it has no text yet.
+
+    ends: the tokens that end an answer, with their names, which are shown for want of a text.
+    """
+    if not text and token in ends:
+        text = ends[token] or _NAMELESS_END
     return shown(text.replace("\n", "⏎"), _LONGEST_TEXT) or f"#{token}"
 
 

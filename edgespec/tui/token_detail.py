@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from textual.content import Content
 from textual.widgets import Static
@@ -71,11 +71,15 @@ class Alternatives(Listing):
         super().__init__(id=id, markup=False)
         self.choices: tuple[Alternative, ...] = ()
 
-    def show(self, detail: Detail | None) -> None:
+    def show(self, detail: Detail | None, ends: Mapping[int, str]) -> None:
+        """ends: the tokens that end an answer, with their names."""
         self.choices = detail.alternatives[:MOST_ALTERNATIVES] if detail is not None else ()
         stands = detail.token if detail is not None else None
         self.set_options(
-            Option(_line(number, choice, choice.token == stands), disabled=choice.token == stands)
+            Option(
+                _line(number, choice, token_text(choice.text, choice.token, ends), stands),
+                disabled=choice.token == stands,
+            )
             for number, choice in enumerate(self.choices, 1)
         )
         self.display = bool(self.choices)
@@ -114,15 +118,15 @@ def _given(target: float | None, draft: float | None) -> str:
     return ", ".join(f"{who} {percent(share)}" for who, share in known if share is not None)
 
 
-def _line(number: int, choice: Alternative, stands: bool) -> Content:
+def _line(number: int, choice: Alternative, text: str, stands: int | None) -> Content:
     probability = math.exp(min(choice.logprob, 0.0))
     share = f"{percent(probability):>6}"
     return Content.assemble(
         f"{number} ",
         (bar(probability, _BAR_CELLS), "$primary"),
         f" {share}  ",
-        _quoted(token_text(choice.text, choice.token)),
-        (" stands here" if stands else "", "$quiet"),
+        _quoted(text),
+        (" stands here" if choice.token == stands else "", "$quiet"),
     )
 
 

@@ -102,6 +102,10 @@ class FakeChat:
     model: FakeModel
     context_used: int = 0
 
+    @property
+    def end_names(self) -> dict[int, str]:
+        return self.model.end_names
+
     def answer(self, turn: Turn) -> Iterator[Event]:
         self.model.asked.append(turn.messages[-1].content)
         self.model.turns.append(turn)
@@ -155,6 +159,7 @@ class FakeModel:
     answers: list[threading.Event] = field(default_factory=list)
     closed: bool = False
     system: str = ""
+    end_names: dict[int, str] = field(default_factory=dict)
 
     def __setattr__(self, name: str, value: object) -> None:
         if isinstance(value, Speculation) and value.proposer in self.lacks:

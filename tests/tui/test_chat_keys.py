@@ -153,6 +153,20 @@ async def test_f3_opens_the_rounds_beside_and_escape_gives_the_keys_back() -> No
         assert app.view.marking is Marking.TINT
 
 
+async def test_the_rounds_name_the_token_that_ended_the_answer() -> None:
+    model = FakeModel(scripts=((plain("Hi"), plain(""), Finished(Stop.END)),))
+    model.end_names = {1: "<|im_end|>"}
+    async with chatting(model, WIDE) as (app, pilot):
+        await answered(app, pilot)
+        await pilot.press("f3")
+        listed = app.inspector.list
+        await wait_until(
+            lambda: any(
+                "<|im_end|>" in listed.render_line(y).text for y in range(listed.size.height)
+            )
+        )
+
+
 async def test_f2_shows_the_figures_beside_and_on_a_narrow_screen_below() -> None:
     async with chatting(FakeModel(), WIDE) as (app, pilot):
         await answered(app, pilot)

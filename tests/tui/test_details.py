@@ -99,6 +99,15 @@ def test_a_token_tells_in_full_why_nothing_was_guessed_in_its_round() -> None:
     assert any(reason in line.plain for line in detail_lines(detail))
 
 
+def test_the_end_of_an_answer_and_a_guess_of_it_go_by_their_name() -> None:
+    event = guessed("", "", accepted=0)
+    row = RoundRow(1, event, {0: "<|im_end|>", 99: ""})
+    detail = detail_of(0, "", row)
+    assert detail.text == "end"
+    assert detail.refused[0].text == "<|im_end|>"
+    assert [piece.text for piece in row.pieces] == ["<|im_end|>", "end"]
+
+
 def test_a_tree_tells_who_made_it_and_how_its_other_guesses_are_marked() -> None:
     event = guessed(" a", " b", " c", accepted=0)
     other = replace(event.guesses[1], parent=-1, source="memory")

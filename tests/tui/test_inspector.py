@@ -162,6 +162,17 @@ async def test_an_explanation_fills_in_the_probabilities_and_the_alternatives() 
         assert lines[4].endswith("1.0%  “⏎”")
 
 
+async def test_an_alternative_that_ends_the_answer_is_called_by_its_name() -> None:
+    app, inspector = filled(*ANSWER)
+    inspector.rounds.ends = {2: "<|im_end|>"}
+    async with app.run_test(size=SIZE) as pilot:
+        await opened(pilot, inspector)
+        inspector.select(1, 3)
+        best = alternatives((99, " items", 0.5), (2, "", 0.25))
+        inspector.explained(1, 3, Explained(99, -0.7, best))
+        assert choices(inspector)[1].endswith("25.0%  “<|im_end|>”")
+
+
 async def test_an_explanation_of_another_token_waits_until_that_is_selected() -> None:
     app, inspector = filled(*ANSWER)
     async with app.run_test(size=SIZE) as pilot:

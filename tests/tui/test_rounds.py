@@ -176,12 +176,18 @@ def test_a_round_without_tokens_is_no_tokens_round() -> None:
     ],
 )
 def test_nothing_invisible_is_left_of_a_token(text: str, token: int, visible: str) -> None:
-    assert token_text(text, token) == visible
+    assert token_text(text, token, {}) == visible
+
+
+def test_a_token_that_ends_an_answer_is_called_by_its_name() -> None:
+    ends = {2: "<|im_end|>", 3: "", 4: "\x1b]0;owned\x07"}
+    shown = [token_text("", token, ends) for token in (2, 3, 4, 5)]
+    assert shown == ["<|im_end|>", "end", "\\x1b]0;owned\\x07", "#5"]
 
 
 @given(st.text())
 def test_whatever_a_token_says_it_is_one_printable_line(text: str) -> None:
-    assert token_text(text, 1).isprintable()
+    assert token_text(text, 1, {1: text}).isprintable()
 
 
 PIECES = st.lists(st.sampled_from(["a", " of", " word", "漢字", " internationally"]), min_size=1)
