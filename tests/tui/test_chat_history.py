@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chatting import ANSWER, answered, ask, chatting, labels, notice, running, shown
+from chatting import ANSWER, answered, ask, chatting, labels, notice, running, shown, status
 from fake_model import SHORT, FakeModel, endless, plain, setup_for
 from textual.widgets import Input, OptionList
 from waiting import wait_until
@@ -103,6 +103,14 @@ async def test_a_chat_begins_anew_unless_it_is_told_to_go_on(place: Path) -> Non
         assert "About sorting." in shown(app)
         await answered(app, pilot, "more")
         assert len(kept(place).path) == 4
+
+
+async def test_a_reopened_conversation_is_counted_before_its_first_answer(place: Path) -> None:
+    talk_about(History.open(place), "sorting")
+    async with chatting(
+        FakeModel(), history=History.open(place), change=lambda setup: replace(setup, reopen=True)
+    ) as (app, _):
+        await wait_until(lambda: "context 3/4096" in status(app), "its size in the status line")
 
 
 async def test_going_on_without_anything_kept_says_so() -> None:
