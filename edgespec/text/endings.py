@@ -20,6 +20,10 @@ _COMMON: Final = (
     "<|end|>",
     "<|return|>",
     "<|call|>",
+    "<|fim_pad|>",
+    "<|repo_name|>",
+    "<|file_sep|>",
+    "<reponame>",
 )
 
 

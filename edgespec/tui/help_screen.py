@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from edgespec.tui.commands import COMMANDS
 from edgespec.tui.keys import HELP
+from edgespec.tui.naming import ALL_NAMES
 
 MARKS = (
     ("accepted", "on $token-accepted", "guessed, and the model agreed"),
@@ -23,6 +24,7 @@ MARKS = (
     ("plain", "", "nothing was guessed here"),
 )
 _COLUMN = 14
+_SOURCES = f"{'guessed by':<{_COLUMN}}{', '.join(ALL_NAMES)}"
 
 
 class HelpScreen(ModalScreen[None]):
@@ -66,7 +68,7 @@ class HelpScreen(ModalScreen[None]):
             for sample, style, meaning in MARKS
         ]
         blank = [Content("")]
-        lines = [*_table(HELP), *blank, *_table(commands), *blank, *marks]
+        lines = [*_table(HELP), *blank, *_table(commands), *blank, *marks, Content(_SOURCES)]
         self.query_one("#help", Static).update(Content("\n").join(lines))
 
     def action_dismiss_help(self) -> None:

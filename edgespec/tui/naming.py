@@ -14,6 +14,7 @@ _NAMES = {
     "recycling": "recycling",
     "tree": "tree",
 }
+ALL_NAMES = tuple(_NAMES.values())
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from edgespec.tui.commands import ChangeSpeculation
     from edgespec.tui.engine import Engine
 
-_ROUND: Final = ("auto", "none", "ngram", "draft")
+_ROUND: Final = ("auto", "none", "ngram", "draft", "tree", "recycling")
 _LOADING: Final = "the model is still loading"
 
 

@@ -204,10 +204,10 @@ async def test_f4_goes_through_the_ways_to_guess_also_during_an_answer() -> None
     async with chatting(model) as (app, pilot):
         await running(app, pilot)
         seen = []
-        for _ in range(4):
+        for _ in range(6):
             await pilot.press("f4")
             seen.append(model.speculation.proposer)
-        assert seen == ["none", "ngram", "draft", "auto"]
+        assert seen == ["none", "ngram", "draft", "tree", "recycling", "auto"]
         await pilot.press("f4")
         assert "spec off: you turned it off" in status(app)
 
@@ -216,10 +216,10 @@ async def test_f4_passes_over_a_proposer_that_the_model_has_not() -> None:
     model = FakeModel(lacks=("draft",))
     async with chatting(model) as (_, pilot):
         seen = []
-        for _ in range(3):
+        for _ in range(5):
             await pilot.press("f4")
             seen.append(model.speculation.proposer)
-        assert seen == ["none", "ngram", "auto"]
+        assert seen == ["none", "ngram", "tree", "recycling", "auto"]
 
 
 async def test_f6_shows_whole_answers_as_tokens_and_back() -> None:
@@ -261,6 +261,7 @@ async def test_f1_shows_every_key_and_escape_closes_it() -> None:
         await pilot.press("f1")
         await wait_until(lambda: isinstance(app.screen, HelpScreen))
         help_text = str(app.screen.query_one("#help").render())
+        assert "n-gram, draft model, earlier answers, recycling, tree" in help_text
         for key in KEYS:
             assert key.label in help_text
             assert key.meaning in help_text
