@@ -24,6 +24,7 @@ _ENOUGH_TOKENS = 16  # fewer say nothing about what guesses cost
 _NEARLY_FULL = 0.8
 _NOISE, _NOISE_SINCE_LOADING = 0.05, 0.1  # share of an answer's time that passes vary by
 _AUTO = "auto → "
+_EXCEPT, _INEXACT = ", except by --proposer ", "same up to rounding"
 
 
 class Tone(Enum):
@@ -103,6 +104,13 @@ class Situation:
         return name if self.draft_tokens is None else f"{name} {_TIMES}{self.draft_tokens}"
 
     @property
+    def exactness_in_short(self) -> str:
+        """How closely text with guesses equals text without, guessed at as it is now."""
+        short, _, words = self.exactness.partition(":")
+        _, _, exceptions = words.partition(_EXCEPT)
+        return _INEXACT if self.proposer in exceptions.split() else short
+
+    @property
     def context_share(self) -> float:
         return self.context_used / self.context if self.context else 0.0
 
@@ -123,8 +131,7 @@ def status_parts(stats: Stats | None, drafting: Drafting, situation: Situation) 
     if stats is not None:
         parts += _figures(stats)
     if situation.exactness:
-        label, _, _ = situation.exactness.partition(":")
-        parts.append(Part(label, 6.5, Tone.ASIDE))
+        parts.append(Part(situation.exactness_in_short, 6.5, Tone.ASIDE))
     if situation.context:
         parts.append(_context(situation))
     return parts

@@ -158,6 +158,23 @@ def test_how_exact_the_text_is_stands_there_in_a_word(exactness: str, label: str
     assert label in [part.text for part in parts]
 
 
+@pytest.mark.parametrize(
+    ("proposer", "label"),
+    [
+        ("auto", "bit-exact"),
+        ("draft", "bit-exact"),
+        ("tree", "same up to rounding"),
+        ("recycling", "same up to rounding"),
+    ],
+)
+def test_a_way_to_guess_that_is_less_exact_than_the_others_says_so(
+    proposer: str, label: str
+) -> None:
+    exactness = "bit-exact: the same text to the bit, except by --proposer tree or recycling"
+    situation = Situation(pair="demo", exactness=exactness, proposer=proposer)
+    assert label in [part.text for part in status_parts(None, Drafting(), situation)]
+
+
 def test_a_context_of_80_percent_is_a_warning_that_says_what_will_happen() -> None:
     def context(used: int) -> tuple[str, Tone]:
         part = status_parts(None, Drafting(), Situation(context_used=used, context=1000))[-1]
