@@ -61,9 +61,10 @@ def plain(text: str, plan: str = "", note: str = "") -> Round:
 
 
 def timed(event: Round, seconds: float) -> Round:
-    """The round as one that takes so long: a fifth of it for drafting, where it has guesses."""
-    draft_s = seconds / 5 if event.guesses else 0.0
-    return replace(event, draft_s=draft_s, verify_s=seconds - draft_s, round_s=seconds)
+    """The round as one that takes so long, with the same shares for drafting and verifying."""
+    by = seconds / event.round_s
+    draft_s, verify_s = event.draft_s * by, event.verify_s * by
+    return replace(event, draft_s=draft_s, verify_s=verify_s, round_s=seconds)
 
 
 def considered(event: Round, *others: str) -> Round:

@@ -78,7 +78,7 @@ async def measure(pilot: Pilot[None]) -> None:
     panel = app.widget
     assert isinstance(panel, FiguresPanel)
     for number in range(1, len(GUESSED) + 1):
-        panel.show(folded(*GUESSED[:number], every_s=0.3, plain_speed=9.0), SITUATION, GUESSING)
+        panel.show(folded(*GUESSED[:number], every_s=0.3, plain_speed=12.0), SITUATION, GUESSING)
     await pilot.pause()
 
 

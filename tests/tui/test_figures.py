@@ -26,10 +26,10 @@ SITUATION = Situation(
 
 
 def folded(*events: Round, every_s: float = 0.1, plain_speed: float | None = 10.0) -> Stats:
-    """One event every tenth of a second."""
+    """One round after the other, each as long."""
     stats = Stats(0.0, calibrated_plain_speed=plain_speed).after(PromptRead(20, 20, 5, 0.1), 0.0)
     for number, event in enumerate(events, 2):
-        stats = stats.after(event, number * every_s)
+        stats = stats.after(timed(event, every_s), number * every_s)
     return stats
 
 
@@ -48,7 +48,7 @@ def warnings(lines: list[Line]) -> str:
     return " ".join(text for line in lines for text, tone in line if tone is Tone.WARNING)
 
 
-GUESSED = tuple(in_order(plain("a"), *[timed(guessed(" b", " c", " d", accepted=1), 0.1)] * 10))
+GUESSED = tuple(in_order(plain("a"), *[guessed(" b", " c", " d", accepted=1)] * 10))
 GUESSING = Drafting().after(GUESSED[-1])
 
 

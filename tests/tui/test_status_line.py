@@ -103,8 +103,8 @@ def test_the_least_important_parts_go_first() -> None:
 
 REASON = "the draft model is right 41% of the time; a pass of 4 costs 3.1 plain ones"
 PARKED = drafting_of(*[plain(" a", plan=f"auto → plain: {REASON}")] * 2)
-# 20 tokens in a second
-SLOW = (SHORT[2], *[timed(guessed(" a", " b", " c", accepted=1), 0.1)] * 10)
+# 20 tokens, drafted and verified in a second
+SLOW = (SHORT[2], *[timed(guessed(" a", " b", " c", accepted=1), 0.12)] * 10)
 
 
 def test_at_100_columns_the_whole_reason_stands_beside_the_most_important_figures() -> None:
