@@ -95,10 +95,14 @@ class Loaded:
         if name == "none" or speculation.draft_tokens == 0:
             return Nothing()
         if speculation.draft_tokens is None and not speculation.always_draft:
-            # where chains are exact to the bit, nothing unasked may be less
-            trees = self.target.session.caps.tree and not self.target.measurement.bit_exact
-            return Auto(self.luck.sources(name, trees=trees), self.target.cost)
+            return Auto(self.luck.sources(name, trees=self.lets_trees), self.target.cost)
         return Fixed(self.luck.fixed(name), speculation.draft_tokens or SHOW_MODE_TOKENS)
+
+    @property
+    def lets_trees(self) -> bool:
+        """Whether trees may be drafted for somebody who did not ask for them: where chains are
+        exact to the bit, nothing unasked may be less."""
+        return self.target.session.caps.tree and not self.target.measurement.bit_exact
 
     def forget(self) -> None:
         """Empty both caches."""

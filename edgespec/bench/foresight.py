@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from edgespec.bench.recorded import Recorded
 from edgespec.bench.replay import Cost, DraftCost
+from edgespec.decoding.draft import ROOT, Draft, Tokens
 from edgespec.decoding.history import TokenHistory
 from edgespec.decoding.proposer import State, UpTo
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
+from edgespec.planning.luck import CHEAP_ROWS
 from edgespec.planning.sources import MOST_GUESSES
 from edgespec.proposers.ngram import NGram
+from edgespec.proposers.ngram_tree import NGramTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Foresight:
 
     ngram: each round nothing, or as much of the n-gram's draft as is best. draft: the same with
     a model's draft. both: an n-gram's draft that the model may carry on. None without a model.
+    Where auto drafts trees beside a model, both counts them.
     """
 
     ngram: float
@@ -49,30 +51,48 @@ def foresight(recorded: Recorded, cost: Cost, drafter: DraftCost | None = None) 
         return Foresight(ngram)
     guess_s, model = drafter.guess_s, model_right(recorded)
     draft = plain_s / _least_s(seconds, guess_s, none, model)
+    if drafter.trees and cost(4) <= CHEAP_ROWS * cost(1):
+        model, trees = model_right(recorded, recorded.noted), ngram_right(recorded, NGramTree)
+        repeats = [max(both) for both in zip(repeats, trees, strict=True)]
     return Foresight(ngram, draft, plain_s / _least_s(seconds, guess_s, repeats, model))
 
 
-def ngram_right(recorded: Recorded) -> list[int]:
+def ngram_right(recorded: Recorded, kind: type[NGram] = NGram) -> list[int]:
     """For each place of the reply, how many guesses in a row an n-gram gets right there."""
     request = Request(recorded.prompt, Sampling(0.0, seed=0), 1).seeded()
-    history, proposer, rule = TokenHistory(recorded.prompt), NGram(), request.rule_for(0)
+    history, proposer, rule = TokenHistory(recorded.prompt), kind(), request.rule_for(0)
     proposer.begin(request)
-    right: list[int] = []
-    for place, token in enumerate(recorded.reply.tolist()):
+    reply, right = recorded.reply.tolist(), list[int]()
+    for place, token in enumerate(reply):
         draft = proposer.propose(State(history.array, place, rule), UpTo(MOST_GUESSES))
-        truth = recorded.reply[place : place + len(draft)]
-        wrong = np.flatnonzero(np.array(draft.tokens[: len(truth)], np.int32) != truth)
-        right.append(int(wrong[0]) if len(wrong) else len(truth))
+        right.append(_right(draft, reply[place:]))
         history.extend([token])
     return right
 
 
-def model_right(recorded: Recorded) -> list[int]:
-    """For each place of the reply, how many guesses in a row the draft model gets right there."""
+def _right(draft: Draft, truth: Sequence[int]) -> int:
+    """How many tokens of the truth the draft holds in a row."""
+    node = ROOT
+    for n, token in enumerate(truth):
+        following = [child for child in draft.children(node) if draft.tokens[child] == token]
+        if not following:
+            return n
+        (node,) = following
+    return len(truth)
+
+
+def model_right(recorded: Recorded, noted: Tokens | None = None) -> list[int]:
+    """For each place of the reply, how many guesses in a row the draft model gets right there.
+
+    noted: what it holds likely at each place, the guess first; nothing follows behind the others.
+    None = the guess alone.
+    """
     assert recorded.guesses is not None
-    right, row = [0] * len(recorded.reply), 0
+    noted = recorded.guesses[:, None] if noted is None else noted
+    right, row = [0] * len(noted), 0
     for place in range(len(right) - 1, -1, -1):
-        row = row + 1 if recorded.guesses[place] == recorded.reply[place] else 0
+        token = recorded.reply[place]
+        row = row + 1 if noted[place, 0] == token else int(token in noted[place])
         right[place] = row
     return right
 

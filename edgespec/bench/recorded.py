@@ -8,27 +8,27 @@ that answer with any number of guesses, on any cost curve, without the target.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgespec.decoding.accept import Coupled
-from edgespec.decoding.draft import ROOT, Draft, Tokens
-from edgespec.decoding.noise import Noise
-from edgespec.decoding.sampling import Sampling
+from edgespec.decoding.accept import Rule
+from edgespec.decoding.draft import ROOT, Draft, Row, Tokens
 from edgespec.decoding.session import Session
 from edgespec.errors import BadInput, EdgespecError, NotFound
 from edgespec.models.shown import shown
 from edgespec.models.store import write_atomically
+from edgespec.proposers.model_tree import OTHERS
 
 FORMAT = "edgespec recorded answers, version 1"
 NO_GUESS = -1  # where the draft model's context was full
 _MOST_BYTES = 256 * 2**20
 _MOST_ID = 2**31 - 1
+_FAR = 1e30  # nats that no score reaches
 
 Confidences = NDArray[np.float32]
 
@@ -40,9 +40,11 @@ class Recorded:
     guesses: what the draft model says at each place of the reply, int32 [len(reply)], NO_GUESS
     where it says nothing; confidences: the probability it gave that guess, float32 [len(reply)].
     Both None where no draft model was asked.
+    noted: its best tokens there, as Branching notes them beside a guess and the guess first, int32
+    [len(reply), k], NO_GUESS where there are fewer; shares: how likely each is to be chosen,
+    float32 of that shape. Both None where only the guess was kept.
     near: the target's best tokens at each place of the reply, best first, int32 [len(reply), k];
-    scores: theirs, in nats, float32 of that shape. Both None where the target made no pass; save()
-    leaves them out.
+    scores: theirs, in nats, float32 of that shape. Both None where the target made no pass.
     """
 
     id: str
@@ -51,38 +53,50 @@ class Recorded:
     reply: Tokens
     guesses: Tokens | None = None
     confidences: Confidences | None = None
+    noted: Tokens | None = None
+    shares: Confidences | None = None
     near: Tokens | None = None
     scores: Confidences | None = None
 
 
-def score(session: Session, vocab: int, tokens: Tokens, start: int) -> tuple[Tokens, Confidences]:
-    """A draft model's likeliest token, with its probability, at each place from `start` on.
+def score(recorded: Recorded, session: Session, vocab: int, rule: Rule) -> Recorded:
+    """The answer with what a draft model guesses at each place of it, and holds likely instead.
 
-    session: the draft model's. vocab: ids below it are shared with the target. The true tokens
-    ride as chains, so that each pass answers for as many places as it has rows.
+    session: the draft model's. vocab: ids below it are shared with the target. rule: by which the
+    answer was said, so that guesses are drawn with its noise; it may not look at earlier text.
     """
-    caps = session.caps
+    most = 1 + OTHERS
+    guesses = np.full(len(recorded.reply), NO_GUESS, np.int32)
+    noted = np.full((len(guesses), most), NO_GUESS, np.int32)
+    confidences, shares = np.zeros(guesses.shape, np.float32), np.zeros(noted.shape, np.float32)
+    for place, row in enumerate(_rows(session, recorded)):
+        guess = rule.guess(row[:vocab], (), place)
+        guesses[place], confidences[place] = guess.token, guess.confidence
+        for rank, other in enumerate(rule.guesses(row[:vocab], (), place, most)):
+            noted[place, rank], shares[place, rank] = other.token, other.confidence
+    return replace(recorded, guesses=guesses, confidences=confidences, noted=noted, shares=shares)
+
+
+def _rows(session: Session, recorded: Recorded) -> Iterator[Row]:
+    """A draft model's scores for each place of the reply, as far as its context reaches.
+
+    The true tokens ride as chains, so that each pass answers for as many places as it has rows.
+    """
+    caps, at = session.caps, len(recorded.prompt)
+    tokens = np.concatenate([recorded.prompt, recorded.reply])
     rows = caps.rows if caps.rollback is None else min(caps.rows, caps.rollback + 1)
-    guesses = np.full(len(tokens) - start, NO_GUESS, dtype=np.int32)
-    confidences = np.zeros(len(guesses), dtype=np.float32)
-    greedy = Coupled(Sampling(temperature=0.0), Noise(0, 0))
     end = min(len(tokens), caps.context)
-    if start >= end:
-        return guesses, confidences
-    for _ in session.prefill(np.ascontiguousarray(tokens[:start], dtype=np.int32)):
+    if at >= end:
+        return
+    for _ in session.prefill(np.ascontiguousarray(recorded.prompt, dtype=np.int32)):
         pass
-    at = start
     while at < end:
-        known = [int(token) for token in tokens[at : min(at + rows, end) - 1]]
+        known = tokens[at : min(at + rows, end) - 1].tolist()
         scores = session.verify(Draft.chain(known, "recorded"))
-        for node in range(ROOT, len(known)):
-            guess = greedy.guess(scores.logits(node)[:vocab], (), 0)
-            place = at - start + node - ROOT
-            guesses[place], confidences[place] = guess.token, guess.confidence
+        yield from (scores.logits(node) for node in range(ROOT, len(known)))
         at += len(known)
         session.commit(tuple(range(len(known))), int(tokens[at]))
         at += 1
-    return guesses, confidences
 
 
 def save(path: Path, records: Sequence[Recorded]) -> None:
@@ -121,16 +135,51 @@ def _not_ours(path: Path, reason: str) -> BadInput:
     return BadInput(f"{shown(path)} holds no recorded answers: {reason}. Record them again.")
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Fields that are kept where they are known: ids at each place, and a number for each id."""
+
+    ids: str
+    numbers: str
+    dimensions: int
+    least_id: int
+    lowest: float
+    highest: float
+
+    def written(self, record: Recorded) -> dict[str, Any]:
+        ids, numbers = getattr(record, self.ids), getattr(record, self.numbers)
+        if ids is None:
+            return {self.ids: None, self.numbers: None}
+        short = numbers.astype(np.float64).round(6)
+        return {self.ids: ids.tolist(), self.numbers: short.tolist()}
+
+    def read(self, data: Mapping[str, Any], places: int) -> dict[str, NDArray[Any]]:
+        """Raises what _from_json() raises."""
+        if data.get(self.ids) is None:
+            return {}
+        ids = _ids(data[self.ids], self.least_id)
+        for value in _flat(data[self.numbers]):
+            if type(value) not in (int, float) or not self.lowest <= value <= self.highest:  # type: ignore[operator]
+                raise ValueError(f"{shown(value, 40)} is none of {self.numbers}")
+        numbers = np.array(data[self.numbers], dtype=np.float32)
+        if not (ids.ndim == self.dimensions and len(ids) == places and ids.shape == numbers.shape):
+            raise ValueError(f"{data['id']} has not its {self.ids} and {self.numbers} everywhere")
+        return {self.ids: ids, self.numbers: numbers}
+
+
+_KEPT = (
+    _Kept("guesses", "confidences", 1, NO_GUESS, 0.0, 1.0),
+    _Kept("noted", "shares", 2, NO_GUESS, 0.0, 1.0),
+    _Kept("near", "scores", 2, 0, -_FAR, _FAR),
+)
+
+
 def _as_json(record: Recorded) -> dict[str, Any]:
-    guesses, confidences = record.guesses, record.confidences
-    return {
-        "id": record.id,
-        "category": record.category,
-        "prompt": record.prompt.tolist(),
-        "reply": record.reply.tolist(),
-        "guesses": None if guesses is None else guesses.tolist(),
-        "confidences": None if confidences is None else [round(float(c), 6) for c in confidences],
-    }
+    told: dict[str, Any] = {"id": record.id, "category": record.category}
+    told |= {"prompt": record.prompt.tolist(), "reply": record.reply.tolist()}
+    for kept in _KEPT:
+        told |= kept.written(record)
+    return told
 
 
 def _from_json(data: Mapping[str, Any]) -> Recorded:
@@ -138,25 +187,22 @@ def _from_json(data: Mapping[str, Any]) -> Recorded:
     if not (isinstance(data["id"], str) and isinstance(data["category"], str)):
         raise TypeError("an id or a category is no text")
     prompt, reply = _ids(data["prompt"], 0), _ids(data["reply"], 0)
-    if not (len(prompt) and len(reply)):
+    if not (prompt.ndim == reply.ndim == 1 and len(prompt) and len(reply)):
         raise ValueError(f"{data['id']} has no prompt or no reply")
-    if data["guesses"] is None:
-        return Recorded(data["id"], data["category"], prompt, reply)
-    guesses = _ids(data["guesses"], NO_GUESS)
-    confidences = np.array([_share(c) for c in data["confidences"]], dtype=np.float32)
-    if not len(reply) == len(guesses) == len(confidences):
-        raise ValueError(f"{data['id']} has not one guess and one confidence for each place")
-    return Recorded(data["id"], data["category"], prompt, reply, guesses, confidences)
+    known: dict[str, NDArray[Any]] = {}
+    for kept in _KEPT:
+        known |= kept.read(data, len(reply))
+    return Recorded(data["id"], data["category"], prompt, reply, **known)
 
 
-def _ids(values: Sequence[object], least: int) -> Tokens:
-    for value in values:
+def _ids(values: Iterable[object], least: int) -> Tokens:
+    """Raises ValueError where one is no token id, or rows are not of one length."""
+    for value in _flat(values):
         if type(value) is not int or not least <= value <= _MOST_ID:
             raise ValueError(f"{shown(value, 40)} is no token id")
     return np.array(values, dtype=np.int32)
 
 
-def _share(value: object) -> float:
-    if type(value) not in (int, float) or not 0 <= value <= 1:  # type: ignore[operator]
-        raise ValueError(f"{shown(value, 40)} is no probability")
-    return float(value)  # type: ignore[arg-type]
+def _flat(values: Iterable[object]) -> Iterator[object]:
+    for value in values:
+        yield from value if isinstance(value, list) else (value,)

@@ -15,8 +15,10 @@ from edgespec.bench.prompts import Prompt
 from edgespec.bench.recorded import Recorded, score
 from edgespec.bench.replay import DraftCost
 from edgespec.conversation import PromptEncoder
+from edgespec.decoding.accept import Coupled
 from edgespec.decoding.events import Round
 from edgespec.decoding.loop import speculate
+from edgespec.decoding.noise import Noise
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
 from edgespec.decoding.session import Session
@@ -30,6 +32,7 @@ from edgespec.text.detokenize import Detokenizer
 from edgespec.text.template import Message
 
 _READ_TOKENS = 256  # of a text whose reading is timed
+_GREEDY = Coupled(Sampling(0.0), Noise(0, 0))
 
 
 def record(model: Model, prompt: Prompt, max_tokens: int, system: str = "") -> Iterator[Recorded]:
@@ -138,16 +141,14 @@ class Drafter:
             context, options.threads, flash_attention=options.flash_attention, lazy=True
         )
         self._session: Session = model.loaded.models[1].session(settings)
-        self._guess_s = drafter.guess_s
+        self._guess_s, self._trees = drafter.guess_s, model.loaded.lets_trees
         self._vocab = check_vocabularies(model.loaded.header, header).shared
         if (table := header.id_table) is not None:
             self._session = TrimmedSession(self._session, table.ids, table.unknown, self._vocab)
 
     def guessed(self, record: Recorded) -> Recorded:
         """The answer with this draft model's guesses."""
-        tokens, start = np.concatenate([record.prompt, record.reply]), len(record.prompt)
-        guesses, confidences = score(self._session, self._vocab, tokens, start)
-        return replace(record, guesses=guesses, confidences=confidences)
+        return score(record, self._session, self._vocab, _GREEDY)
 
     def cost(self, records: Sequence[Recorded]) -> DraftCost:
         """What a guess costs here, and reading a token of these answers."""
@@ -160,4 +161,4 @@ class Drafter:
             for _ in self._session.prefill(text):
                 pass
             best = min(best, perf_counter() - started)
-        return DraftCost(self._guess_s, best / len(text))
+        return DraftCost(self._guess_s, best / len(text), self._trees)

@@ -1,7 +1,8 @@
 """Recorded answers said again on a machine made of numbers: what would this way of guessing cost?
 
 The real loop, planner and n-gram index run; only the target's text and the draft model's guesses
-are known before, and the clock moves by what passes and guesses cost.
+are known before, and the clock moves by what passes and guesses cost, and by what it really takes
+to guess trees.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from edgespec.bench.recorded import NO_GUESS, Recorded
+from edgespec.decoding.accept import Guessed
 from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row, Tokens
 from edgespec.decoding.events import Event, Round
 from edgespec.decoding.loop import speculate
@@ -23,17 +25,13 @@ from edgespec.decoding.sampling import Sampling
 from edgespec.decoding.session import Caps
 from edgespec.decoding.stats import Stats
 from edgespec.planning.cost import CostCurve
+from edgespec.planning.luck import Drafter, Luck
 from edgespec.planning.measure import WIDTHS
-from edgespec.planning.model_source import ModelSource
 from edgespec.planning.planner import Auto
-from edgespec.planning.sources import NGramSource, Source
-from edgespec.planning.tree_source import TreeSource
-from edgespec.proposers.combine import FirstOf, Fixed, Merged
+from edgespec.planning.tree_source import Charged, TreeSource
+from edgespec.proposers.combine import Fixed
 from edgespec.proposers.draft_model import DraftTiming, SmallModel
-from edgespec.proposers.ngram import SHORTEST_FIXED, NGram
-from edgespec.proposers.ngram_tree import NGramTree
 from edgespec.proposers.nothing import Nothing
-from edgespec.proposers.recycling import Recycling
 from edgespec.proposers.watchdog import Watchdog
 
 Cost = Callable[[int], float]  # seconds of a target's pass of so many rows
@@ -43,17 +41,20 @@ _RIDES_ALONG = 2  # unread tokens that cost a draft model's next pass nothing
 
 @dataclass(slots=True)
 class Machine:
-    """The text the target will say, prompt included, and a clock that only costs move.
+    """The text the target will say, prompt included, and a clock that costs move.
 
     rows: the target's scores of what stands at a place of the text, where they are known.
+    really_s: further seconds that were spent since it was last asked.
     """
 
     text: Sequence[int]
     cost: Cost
     now: float = 0.0
     rows: Callable[[int], Row] | None = None
+    really_s: Callable[[], float] = lambda: 0.0
 
     def clock(self) -> float:
+        self.now += self.really_s()
         return self.now
 
 
@@ -101,10 +102,14 @@ class Scripted:
 
 @dataclass(frozen=True, slots=True)
 class DraftCost:
-    """Seconds of a draft model: for one guess, and to read one token of a text."""
+    """Seconds of a draft model: for one guess, and to read one token of a text.
+
+    trees: whether siblings of its guesses may be verified where nobody asked for trees.
+    """
 
     guess_s: float
     read_s: float
+    trees: bool = False
 
 
 class RecordedModel(SmallModel):
@@ -119,6 +124,11 @@ class RecordedModel(SmallModel):
         self._full, self._watchdog = False, Watchdog()
 
     @property
+    def note(self) -> str:
+        """Nothing: where it rests that is no fault of the replay."""
+        return ""
+
+    @property
     def plan(self) -> str:
         return f"draft model ×{self.timing.guesses}"  # noqa: RUF001
 
@@ -131,7 +141,7 @@ class RecordedModel(SmallModel):
 
     def room(self, state: State) -> int:
         guesses = self._recorded.guesses
-        if guesses is None:
+        if guesses is None or self._watchdog.parked:
             return 0
         ahead = guesses[len(state.tokens) - len(self._recorded.prompt) :]
         silent = np.flatnonzero(ahead == NO_GUESS)
@@ -141,21 +151,30 @@ class RecordedModel(SmallModel):
         most = min(budget.nodes, self.room(state))
         if most < 1:
             return EMPTY
-        assert self._recorded.guesses is not None
-        assert self._recorded.confidences is not None
         started_s, place = self._machine.now, len(state.tokens) - len(self._recorded.prompt)
         unread = max(0, len(state.tokens) - self._read - _RIDES_ALONG)
         self._machine.now += unread * self._cost.read_s
         guesses: list[int] = []
+        others: list[list[Guessed]] = []
         self.confidences = []
         while len(guesses) < most and budget.another(self.confidences):
             self._machine.now += self._cost.guess_s
-            guesses.append(int(self._recorded.guesses[place + len(guesses)]))
-            self.confidences.append(float(self._recorded.confidences[place + len(guesses) - 1]))
+            guess, *instead = self._said(place + len(guesses))
+            guesses.append(guess.token)
+            others.append(instead)
+            self.confidences.append(guess.confidence)
+        self.others = others
         self._read = len(state.tokens) + self._right(place, guesses)
         first_s = unread * self._cost.read_s + self._cost.guess_s
         self.timing = DraftTiming(len(guesses), unread, first_s, self._machine.now - started_s)
         return Draft.chain(guesses, self.name) if guesses else EMPTY
+
+    def _said(self, place: int) -> list[Guessed]:
+        """The guess for a place of the reply, and what is noted beside it."""
+        guesses, confidences = self._recorded.guesses, self._recorded.confidences
+        assert guesses is not None
+        assert confidences is not None
+        return [Guessed(int(guesses[place]), float(confidences[place]))]
 
     def _right(self, place: int, guesses: Sequence[int]) -> int:
         """How many guesses are right, so that the text to come has been read as far as them."""
@@ -164,20 +183,25 @@ class RecordedModel(SmallModel):
         return next(wrong, len(guesses))
 
 
+class RecordedBranching(RecordedModel):
+    """The same, with what else the model held likely where that was kept."""
+
+    def _said(self, place: int) -> list[Guessed]:
+        noted, shares = self._recorded.noted, self._recorded.shares
+        if noted is None or shares is None:
+            return super()._said(place)
+        said = zip(noted[place].tolist(), shares[place].tolist(), strict=True)
+        return [Guessed(token, share) for token, share in said if token != NO_GUESS]
+
+
 _NOTHING = Recorded("", "", np.empty(0, np.int32), np.empty(0, np.int32))
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What an arm guesses with. model: None where there is no draft model."""
-
-    cost: CostCurve
-    model: RecordedModel | None
-    guess_s: float
-
-
 class Arm(Protocol):
-    """A way of guessing. name: as `edgespec bench` calls it."""
+    """A way of guessing. name: as `edgespec bench` calls it.
+
+    What guesses trees is Charged for the time that takes.
+    """
 
     @property
     def name(self) -> str: ...
@@ -185,7 +209,7 @@ class Arm(Protocol):
     @property
     def needs_model(self) -> bool: ...
 
-    def proposer(self, stage: Stage) -> Proposer: ...
+    def proposer(self, luck: Luck) -> Proposer: ...
 
 
 def proposer_name(sources: Sequence[str]) -> str:
@@ -200,7 +224,7 @@ class PlainArm:
     name: str = "plain"
     needs_model: bool = False
 
-    def proposer(self, stage: Stage) -> Proposer:
+    def proposer(self, luck: Luck) -> Proposer:
         return Nothing()
 
 
@@ -220,15 +244,9 @@ class FixedArm:
     def needs_model(self) -> bool:
         return "draft" in self.sources
 
-    def proposer(self, stage: Stage) -> Proposer:
-        makers: dict[str, Proposer | None] = {
-            "ngram": NGram(SHORTEST_FIXED),
-            "draft": stage.model,
-            "recycling": Recycling(),
-            "tree": Merged(NGramTree(SHORTEST_FIXED), Recycling()),
-        }
-        parts = [part for name in self.sources if (part := makers[name]) is not None]
-        return Fixed(FirstOf(*parts), self.guesses)
+    def proposer(self, luck: Luck) -> Proposer:
+        fixed = Fixed(luck.fixed(proposer_name(self.sources)), self.guesses)
+        return Charged(fixed) if {"recycling", "tree"} & {*self.sources} else fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,17 +263,10 @@ class AutoArm:
     def needs_model(self) -> bool:
         return "draft" in self.sources
 
-    def proposer(self, stage: Stage) -> Proposer:
-        ngram, sources = NGramSource(stage.cost), list[Source]()
-        if "ngram" in self.sources:
-            sources.append(ngram)
-        if "draft" in self.sources and stage.model is not None:
-            sources.append(ModelSource(stage.model, stage.cost, stage.guess_s, ngram))
-        if "recycling" in self.sources:
-            sources.append(TreeSource(Recycling(), stage.cost))
-        if "tree" in self.sources:
-            sources.append(TreeSource(Merged(NGramTree(), Recycling()), stage.cost))
-        return Auto(sources, stage.cost)
+    def proposer(self, luck: Luck) -> Proposer:
+        sources = luck.sources(self.name, trees=luck.branching is not None)
+        auto = Auto(sources, luck.cost)
+        return Charged(auto) if any(isinstance(s, TreeSource) for s in sources) else auto
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,17 +301,22 @@ class Replayer:
         seed: int = 0,
     ) -> None:
         self._cost, self._noise, self._rng = cost, noise, np.random.default_rng(seed)
-        curve = CostCurve({n: cost(n) for n in WIDTHS})
-        self._model = None if drafter is None else RecordedModel(drafter)
-        guess_s = 0.0 if drafter is None else drafter.guess_s
-        self._proposer = arm.proposer(Stage(curve, self._model, guess_s))
+        self._models: list[RecordedModel] = []
+        ready = None
+        if drafter is not None:
+            chain, branching = self._models = [RecordedModel(drafter), RecordedBranching(drafter)]
+            # trees of its own are not recorded: they ask what follows many guesses
+            ready = Drafter(chain, drafter.guess_s, chain, branching if drafter.trees else None)
+        self._proposer = arm.proposer(Luck.of(CostCurve({n: cost(n) for n in WIDTHS}), ready))
 
     def replay(self, recorded: Recorded) -> Replayed:
         """Say one answer."""
         text = [*recorded.prompt.tolist(), *recorded.reply.tolist()]
         machine = Machine(text, self._noisy, rows=_rows(recorded))
-        if self._model is not None:
-            self._model.put(machine, recorded)
+        if isinstance(self._proposer, Charged):
+            machine.really_s = self._proposer.take_spent_s
+        for model in self._models:
+            model.put(machine, recorded)
         request = Request(recorded.prompt, Sampling(0.0, seed=0), len(recorded.reply))
         events = speculate(Scripted(machine), request, self._proposer, machine.clock)
         return _figures(events, machine, self._cost(1))

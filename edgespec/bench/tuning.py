@@ -116,12 +116,9 @@ def without_model(records: Sequence[Recorded], cost: Cost) -> Candidate:
 
 
 def trees_may_win(model: Model, records: Sequence[Recorded]) -> bool:
-    """Whether trees can be replayed, and may be chosen for somebody who did not ask for them:
-    where chains are exact to the bit, nothing unasked may be less."""
-    target = model.loaded.target
-    exact = target.measurement.bit_exact
+    """Whether trees can be replayed, and may be chosen for somebody who did not ask for them."""
     known = all(record.near is not None for record in records)
-    return target.session.caps.tree and not exact and known
+    return model.loaded.lets_trees and known
 
 
 def with_trees(records: Sequence[Recorded], cost: Cost) -> Candidate:

@@ -13,7 +13,6 @@ from edgespec.planning.tree_source import TreeSource
 from edgespec.proposers.combine import FirstOf, Merged
 from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.memory import Memory
-from edgespec.proposers.model_tree import Branching, ModelTree
 from edgespec.proposers.ngram import SHORTEST_FIXED, NGram
 from edgespec.proposers.ngram_tree import NGramTree
 from edgespec.proposers.recycling import Recycling
@@ -32,8 +31,8 @@ class Drafter:
 
     proposer: SmallModel
     guess_s: float
-    tree: ModelTree
-    branching: Branching | None = None
+    tree: SmallModel
+    branching: SmallModel | None = None
 
 
 @dataclass(frozen=True, slots=True)

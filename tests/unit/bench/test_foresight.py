@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
 import numpy as np
 import pytest
-from recordings import T1, fresh, level, recorded, steep, usual
+from recordings import T1, beside, cheap, fresh, level, recorded, steep, usual
 
 from edgespec.bench.explore import arms
 from edgespec.bench.foresight import foresight, model_right, ngram_right
@@ -83,6 +84,35 @@ def test_no_way_of_guessing_beats_the_bound(arm: Arm, seed: int) -> None:
     bound = foresight(answer, usual, CHEAP)
     assert bound.both is not None
     assert replay(answer, arm, usual, CHEAP).speedup <= bound.both + 1e-9
+
+
+def test_a_sibling_that_is_right_counts_and_ends_the_row() -> None:
+    answer = recorded(fresh(6), [True, True, False, True, False, False])
+    answer = beside(answer, [False, False, True, False, False, True])
+    assert model_right(answer, answer.noted) == [3, 2, 1, 1, 0, 1]
+    assert model_right(answer) == [2, 1, 0, 1, 0, 0]
+
+
+def test_siblings_raise_the_bound_of_auto_where_they_are_let_and_rows_are_cheap() -> None:
+    answer = beside(recorded(fresh(60), [False] * 60), [True] * 60)
+    trees = replace(CHEAP, trees=True)
+    chains = foresight(answer, cheap, CHEAP)
+    found = foresight(answer, cheap, trees)
+    assert found.both is not None
+    assert chains.both is not None
+    assert found.both > 1.3 * chains.both
+    assert (found.ngram, found.draft) == (chains.ngram, chains.draft)
+    assert foresight(answer, usual, trees) == foresight(answer, usual, CHEAP)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("arm", arms(model=True), ids=lambda arm: arm.name)
+def test_no_way_of_guessing_with_siblings_beats_the_bound(arm: Arm, seed: int) -> None:
+    right, trees = np.random.default_rng(seed).random(60) < 1 / 2, replace(CHEAP, trees=True)
+    answer = beside(mixed(seed), right.tolist())
+    bound = foresight(answer, cheap, trees)
+    assert bound.both is not None
+    assert replay(answer, arm, cheap, trees).speedup <= bound.both + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
 import pytest
 from recordings import T1, fresh, level, recorded, steep, usual
 
@@ -16,6 +20,7 @@ from edgespec.bench.replay import (
     Replayer,
     replay,
 )
+from edgespec.proposers.watchdog import MANY
 
 FREE = DraftCost(guess_s=0.0, read_s=0.0)
 CHEAP = DraftCost(guess_s=0.1 * T1, read_s=0.01 * T1)
@@ -75,6 +80,26 @@ def test_a_model_whose_context_is_full_leaves_the_rest_plain() -> None:
     told = replay(answer, FixedArm(("draft",), 4), level, FREE)
     assert told.accepted == 16 + 0
     assert told.rounds == 1 + 4 + 20
+
+
+def test_a_model_that_is_wrong_nearly_always_rests_as_the_real_one_does() -> None:
+    told = replay(recorded(fresh(300), [False] * 300), FixedArm(("draft",), 2), level, FREE)
+    assert (told.rounds, told.drafted, told.accepted) == (300, 2 * MANY, 0)
+
+
+def test_the_time_that_trees_take_to_guess_is_on_the_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever looks at the clock finds that a second has passed since it was looked at last."""
+    monkeypatch.setattr("edgespec.planning.tree_source.perf_counter", map(float, count()).__next__)
+    ids, scores = np.array(fresh(12), np.int32), np.full((12, 1), -0.1, np.float32)
+    answer = replace(recorded(fresh(12)), near=ids[:, None], scores=scores)
+    trees = replay(answer, FixedArm(("recycling",), 2), level)
+    chains = replay(answer, FixedArm(("ngram",), 2), level)
+    learned = trees.rounds - 1
+    guessed = learned - 1  # the last token leaves no room for a guess
+    assert trees.seconds == pytest.approx(learned * T1 + learned + guessed)
+    assert chains.seconds == pytest.approx((chains.rounds - 1) * T1)
 
 
 def test_auto_guesses_where_it_pays_and_not_where_it_does_not() -> None:
