@@ -260,19 +260,16 @@ def _fitted(
         notes.append(
             f"The model was trained on {trained} tokens; text beyond them may make no sense."
         )
-    if plan.draft is not None and plan.draft_context < plan.context:
-        notes.append(_short_draft_note(plan.draft_context))
+    if plan.draft is not None and plan.draft_context < min(SHORTEST, plan.context):
+        notes.append(
+            f"The draft model reads {plan.draft_context} tokens; beyond that answers go on without"
+            " it."
+        )
     pair = checked.pair if plan.draft is not None else replace(checked.pair, draft=None)
     options = replace(
         options, context=plan.context, kv_type=plan.kv_type, gpu_layers=plan.gpu_layers
     )
     return replace(checked, pair=pair, plan=plan, notes=tuple(notes), memory=line), options
-
-
-def _short_draft_note(context: int) -> str:
-    if context >= SHORTEST:
-        return f"The draft model reads the last {context} tokens of longer texts."
-    return f"The draft model reads {context} tokens; beyond that answers go on without it."
 
 
 def _drafter(

@@ -61,7 +61,7 @@ def both(whole_floats: Path) -> Iterator[tuple[edgespec.Model, edgespec.Model]]:
         yield native, other
 
 
-def test_the_demo_is_converted_and_answers(cache_of_the_test: Path) -> None:
+def test_the_demo_and_its_drafter_are_converted_and_it_answers(cache_of_the_test: Path) -> None:
     line = ["run", "demo", "Say hello.", "--backend", "mlx", "--max-tokens", "8"]
     said = subprocess.run(
         [sys.executable, "-m", "edgespec", *line],
@@ -72,7 +72,7 @@ def test_the_demo_is_converted_and_answers(cache_of_the_test: Path) -> None:
     )
     assert (said.returncode, said.stderr) == (0, "")
     assert said.stdout.strip()
-    assert len(list(cache_of_the_test.glob("mlx/*/*/model.safetensors"))) == 1
+    assert len(list(cache_of_the_test.glob("mlx/*/*/model.safetensors"))) == 2
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
