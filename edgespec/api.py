@@ -89,7 +89,7 @@ def load(
 
 
 def _opened(pair: Pair, options: LoadOptions, speculation: Speculation, report: Report) -> Model:
-    if speculation.proposer in ("none", "ngram"):
+    if speculation.proposer in ("none", "ngram", "recycling"):
         pair = replace(pair, draft=None)
     return Model(open_pair(best_format(pair, options, report), options, report), speculation)
 
