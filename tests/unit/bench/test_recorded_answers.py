@@ -1,22 +1,17 @@
-"""What a draft model would have guessed, and the file it is kept in."""
+"""What a draft model would have guessed at each place of an answer."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from recordings import beside, fresh, recorded
 
-from edgespec.bench.recorded import NO_GUESS, Recorded, load, save, score
+from edgespec.bench.recorded import NO_GUESS, Recorded, score
 from edgespec.decoding.accept import Coupled
 from edgespec.decoding.noise import Noise
 from edgespec.decoding.proposer import State, UpTo
 from edgespec.decoding.sampling import Sampling
-from edgespec.errors import BadInput, NotFound
 from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.model_tree import OTHERS, Branching
 from edgespec.testing import TableSession
@@ -102,101 +97,3 @@ def test_ids_that_only_the_draft_model_has_are_never_guessed() -> None:
     assert found.guesses is not None
     assert found.noted is not None
     assert max(found.guesses.max(), found.noted.max()) < VOCAB // 2
-
-
-def test_what_is_saved_is_what_is_loaded(tmp_path: Path) -> None:
-    file = tmp_path / "answers.json"
-    answers = [recorded(fresh(5), [True] * 4 + [False]), recorded(fresh(3))]
-    save(file, answers)
-    first, second = load(file)
-    assert first.guesses is not None
-    assert first.guesses.tolist() == [100, 101, 102, 103, 105]
-    assert first.confidences == pytest.approx(answers[0].confidences)
-    assert first.reply.dtype == first.prompt.dtype == first.guesses.dtype == np.int32
-    assert second.guesses is None
-    assert second.confidences is None
-    assert second.reply.tolist() == [100, 101, 102]
-
-
-def whole() -> Recorded:
-    """Everything that can be known of an answer."""
-    answer = beside(recorded([1, 2], [True, False]), [False, True])
-    near, scores = np.array([[1, 5], [2, 0]], np.int32), np.array([[-0.1, -3], [-0.5, -1]])
-    return replace(answer, near=near, scores=scores.astype(np.float32))
-
-
-def test_siblings_and_the_targets_scores_are_saved_too(tmp_path: Path) -> None:
-    file, answer = tmp_path / "answers.json", whole()
-    save(file, [answer])
-    (found,) = load(file)
-    for name in ("noted", "shares", "near", "scores"):
-        kept = getattr(found, name)
-        assert kept.dtype == getattr(answer, name).dtype
-        assert kept.shape == (2, 2)
-        assert kept == pytest.approx(getattr(answer, name))
-
-
-def test_a_file_from_before_siblings_were_kept_is_loaded_without_them(tmp_path: Path) -> None:
-    file = tmp_path / "answers.json"
-    save(file, [whole()])
-    content = json.loads(file.read_bytes())
-    for name in ("noted", "shares", "near", "scores"):
-        del content["records"][0][name]
-    file.write_text(json.dumps(content))
-    (found,) = load(file)
-    assert found.guesses is not None
-    assert found.guesses.tolist() == [1, 3]
-    assert found.noted is found.shares is found.near is found.scores is None
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"prompt": []},
-        {"reply": [1, -1]},
-        {"reply": [1, 2**31]},
-        {"reply": [1, 2.0]},
-        {"reply": [True, 2]},
-        {"reply": "12"},
-        {"reply": 7},
-        {"guesses": [1, 2, 3]},
-        {"guesses": [1, -2]},
-        {"confidences": [0.5]},
-        {"confidences": [0.5, 1.5]},
-        {"confidences": [0.5, float("nan")]},
-        {"confidences": None},
-        {"prompt": [[1, 2]]},
-        {"guesses": [[1], [2]], "confidences": [[0.5], [0.5]]},
-        {"noted": [1, 2], "shares": [0.5, 0.5]},
-        {"noted": [[1, 2], [3]], "shares": [[0.5, 0.1], [0.5]]},
-        {"noted": [[1, 2]], "shares": [[0.5, 0.1]]},
-        {"shares": [[0.5, 0.1]]},
-        {"shares": None},
-        {"near": [[1, -1], [2, 3]]},
-        {"scores": [[float("nan"), 0.0], [0.0, 0.0]]},
-        {"id": 4},
-        {"category": None},
-    ],
-    ids=str,
-)
-def test_a_damaged_file_is_told_as_one(tmp_path: Path, change: dict[str, Any]) -> None:
-    file = tmp_path / "answers.json"
-    save(file, [whole()])
-    content = json.loads(file.read_bytes())
-    content["records"][0] |= change
-    file.write_text(json.dumps(content))
-    with pytest.raises(BadInput, match="holds no recorded answers"):
-        load(file)
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": "other", "records": []}', "\xff"])
-def test_another_file_is_told_as_one(tmp_path: Path, content: str) -> None:
-    file = tmp_path / "answers.json"
-    file.write_bytes(content.encode("latin-1"))
-    with pytest.raises(BadInput, match="holds no recorded answers"):
-        load(file)
-
-
-def test_a_missing_file_is_told_as_one(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="is not there"):
-        load(tmp_path / "answers.json")
