@@ -15,7 +15,7 @@ from edgespec.decoding.history import TokenHistory
 from edgespec.decoding.proposer import State, UpTo
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
-from edgespec.planning.luck import CHEAP_ROWS
+from edgespec.planning.luck import cheap_rows
 from edgespec.planning.sources import MOST_GUESSES
 from edgespec.proposers.ngram import NGram
 from edgespec.proposers.ngram_tree import NGramTree
@@ -51,7 +51,7 @@ def foresight(recorded: Recorded, cost: Cost, drafter: DraftCost | None = None) 
         return Foresight(ngram)
     guess_s, model = drafter.guess_s, model_right(recorded)
     draft = plain_s / _least_s(seconds, guess_s, none, model)
-    if drafter.trees and cost(4) <= CHEAP_ROWS * cost(1):
+    if drafter.trees and cheap_rows(cost):
         model, trees = model_right(recorded, recorded.noted), ngram_right(recorded, NGramTree)
         repeats = [max(both) for both in zip(repeats, trees, strict=True)]
     return Foresight(ngram, draft, plain_s / _least_s(seconds, guess_s, repeats, model))

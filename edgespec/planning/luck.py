@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from edgespec.decoding.proposer import Proposer
@@ -19,6 +20,11 @@ from edgespec.proposers.recycling import Recycling
 
 # plain passes that four rows may cost for trees to be no loss; with a memory they win more
 CHEAP_ROWS, CHEAP_WITH_MEMORY = 1.3, 2.0
+
+
+def cheap_rows(cost: Callable[[int], float], most: float = CHEAP_ROWS) -> bool:
+    """Whether four rows cost at most so many plain passes. cost: seconds of a pass by rows."""
+    return cost(4) <= most * cost(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +102,8 @@ class Luck:
             sources.append(self.text)
         elif name in ("auto", "ngram"):
             sources.append(self.ngram)
-        siblings = name == "auto" and trees and self.cost.relative(4) <= CHEAP_ROWS
-        model = self.branching or self.draft if siblings else self.draft
+        siblings = name == "auto" and trees and cheap_rows(self.cost.seconds)
+        model = (self.branching or self.draft) if siblings else self.draft
         if name in ("auto", "draft") and model is not None:
             sources.append(model)
         return sources
@@ -123,4 +129,4 @@ class Luck:
     def _trees_pay(self) -> bool:
         """Whether further guesses for one place cost so little here that they are no loss."""
         most = CHEAP_ROWS if self.memory is None else CHEAP_WITH_MEMORY
-        return self.cost.relative(4) <= most
+        return cheap_rows(self.cost.seconds, most)
