@@ -11,7 +11,7 @@ from edgespec.decoding.proposer import Budget, Outcome, Proposer, State, UpTo
 from edgespec.decoding.request import Request
 from edgespec.planning.acceptance import StatedAcceptance
 from edgespec.planning.cost import CostCurve
-from edgespec.planning.sources import MOST_GUESSES, Offer
+from edgespec.planning.sources import MOST_GUESSES, Offer, best_size
 from edgespec.proposers.combine import USUALLY
 from edgespec.proposers.growing import GrowingTree, part
 
@@ -94,7 +94,9 @@ class TreeSource:
         if not draft.confidence:
             self._offered = draft = replace(draft, confidence=(USUALLY,) * len(draft))
         tree = self._weighed(draft)
-        n, tokens = self._best_size(tree, pace)
+        chances = [tree.chance[node] for node in tree.best(len(tree))]
+        n, tokens = best_size(chances, self._cost, pace)
+        n, tokens = (n, tokens) if n else (1, 1.0 + chances[0])
         return Offer(self, tokens, self._cost.seconds(n + 1), lambda: self._take(tree, n))
 
     def observe(self, outcome: Outcome) -> None:
@@ -125,16 +127,6 @@ class TreeSource:
         for node, (token, parent) in enumerate(zip(draft.tokens, draft.parents, strict=True)):
             tree.add(parent, token, right[node])
         return tree
-
-    def _best_size(self, tree: GrowingTree, pace: float) -> tuple[int, float]:
-        """How many of the likeliest nodes gain the most, at least one; the tokens expected."""
-        best_n, best_tokens, best_gain, tokens = 1, 1.0, float("-inf"), 1.0
-        for n, node in enumerate(tree.best(len(tree)), 1):
-            tokens += tree.chance[node]
-            gain = tokens - pace * self._cost.seconds(n + 1)
-            if gain > best_gain:
-                best_n, best_tokens, best_gain = n, tokens, gain
-        return best_n, best_tokens
 
     def _take(self, tree: GrowingTree, n: int) -> Draft:
         nodes = sorted(tree.best(n))
