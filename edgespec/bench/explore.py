@@ -39,10 +39,13 @@ class Explored:
         return found | {name: self.plain_seconds / b for name, b in bounds if b is not None}
 
 
-def arms(*, model: bool, lengths: Sequence[int] = LENGTHS) -> list[Arm]:
-    """What is worth a try, with a draft model or without: the planner and fixed lengths."""
+def arms(*, model: bool, trees: bool = False, lengths: Sequence[int] = LENGTHS) -> list[Arm]:
+    """What is worth a try, with a draft model or without: the planner and fixed lengths.
+
+    trees: whether auto may draft them unasked.
+    """
     kinds = [("ngram",), ("draft",), ("ngram", "draft")] if model else [("ngram",)]
-    autos = [AutoArm(kind) for kind in reversed(kinds)]
+    autos = [AutoArm("auto", trees), *([AutoArm("draft")] if model else []), AutoArm("ngram")]
     return [*autos, *(FixedArm(kind, n) for kind in kinds for n in lengths)]
 
 
@@ -51,19 +54,22 @@ def explore(
     cost: Cost,
     drafter: DraftCost | None = None,
     tried: Sequence[Arm] | None = None,
+    *,
+    trees: bool = False,
 ) -> list[Explored]:
     """Say each answer by each arm; one that learns keeps what it learned from answer to answer.
 
     drafter: None where the answers hold no guesses of a draft model. tried: as arms() by default.
+    trees: whether auto may draft them unasked.
     """
     if tried is None:
-        tried = arms(model=drafter is not None)
+        tried = arms(model=drafter is not None, trees=trees)
     replayers = {arm.name: Replayer(arm, cost, drafter) for arm in tried}
     explored: list[Explored] = []
     for recorded in records:
         by_arm = {name: replayer.replay(recorded) for name, replayer in replayers.items()}
         plain_s = (len(recorded.reply) - 1) * cost(1)
-        bound = foresight(recorded, cost, drafter)
+        bound = foresight(recorded, cost, drafter, trees=trees)
         explored.append(Explored(recorded.id, recorded.category, plain_s, by_arm, bound))
     return explored
 

@@ -27,7 +27,7 @@ class Foresight:
 
     ngram: each round nothing, or as much of the n-gram's draft as is best. draft: the same with
     a model's draft. both: an n-gram's draft that the model may carry on. None without a model.
-    Where auto drafts trees beside a model, both counts them.
+    Where auto drafts trees, ngram counts those of the n-gram, and both counts siblings too.
     """
 
     ngram: float
@@ -35,12 +35,17 @@ class Foresight:
     both: float | None = None
 
 
-def foresight(recorded: Recorded, cost: Cost, drafter: DraftCost | None = None) -> Foresight:
-    """The bound for one answer, from its first token on.
+def foresight(
+    recorded: Recorded, cost: Cost, drafter: DraftCost | None = None, *, trees: bool = False
+) -> Foresight:
+    """The bound for one answer, from its first token on. trees: whether auto may draft them.
 
     Reading text that a draft model has not seen is not charged, so this bounds every planner.
     """
-    repeats = ngram_right(recorded)
+    trees, repeats = trees and cheap_rows(cost), ngram_right(recorded)
+    if trees:
+        pairs = zip(repeats, ngram_right(recorded, NGramTree), strict=True)
+        repeats = [max(both) for both in pairs]
     none, rounds = [0] * len(repeats), len(repeats) - 1
     alone = recorded.guesses is None or drafter is None
     if rounds < 1:  # nothing is left to win, by whatever guesses
@@ -51,9 +56,8 @@ def foresight(recorded: Recorded, cost: Cost, drafter: DraftCost | None = None) 
         return Foresight(ngram)
     guess_s, model = drafter.guess_s, model_right(recorded)
     draft = plain_s / _least_s(seconds, guess_s, none, model)
-    if drafter.trees and cheap_rows(cost):
-        model, trees = model_right(recorded, recorded.noted), ngram_right(recorded, NGramTree)
-        repeats = [max(both) for both in zip(repeats, trees, strict=True)]
+    if trees:
+        model = model_right(recorded, recorded.noted)
     return Foresight(ngram, draft, plain_s / _least_s(seconds, guess_s, repeats, model))
 
 

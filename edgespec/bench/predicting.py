@@ -29,9 +29,7 @@ class Predicted:
         categories = dict.fromkeys(one.category for one in self.explored)
         best = [min(known, key=lambda name: total[name])]
         best += [max(table, key=lambda n: (n not in BOUNDS, table[n][c])) for c in categories]
-        # without a draft model the planner has the n-gram alone
-        same = {"plain": "none"} | ({} if "auto" in table else {"ngram": "auto"})
-        names = dict.fromkeys(["none", "auto", *(same.get(name, name) for name in best)])
+        names = dict.fromkeys(["none", "auto", *("none" if b == "plain" else b for b in best)])
         return tuple(names)[:MOST_ARMS]
 
     @property
@@ -68,4 +66,4 @@ def predict(model: Model, records: Sequence[Recorded], options: LoadOptions) -> 
         records = [guessing.guessed(one) for one in records]
         drafter = guessing.cost(records)
     model.forget()
-    return Predicted(tuple(explore(records, cost, drafter)))
+    return Predicted(tuple(explore(records, cost, drafter, trees=model.loaded.lets_trees)))

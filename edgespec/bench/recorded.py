@@ -78,9 +78,10 @@ def _rows(session: Session, recorded: Recorded) -> Iterator[Row]:
     end = min(len(tokens), caps.context)
     if at >= end:
         return
-    for _ in session.prefill(np.ascontiguousarray(recorded.prompt, dtype=np.int32)):
-        pass
     while at < end:
+        # each time, as a draft model does: a RecentSession moves on with it
+        for _ in session.prefill(np.ascontiguousarray(tokens[:at], dtype=np.int32)):
+            pass
         known = tokens[at : min(at + rows, end) - 1].tolist()
         scores = session.verify(Draft.chain(known, "recorded"))
         yield from (scores.logits(node) for node in range(ROOT, len(known)))

@@ -26,6 +26,7 @@ from edgespec.models.compat import check_vocabularies
 from edgespec.models.model_header import header_of
 from edgespec.options import AnswerOptions, LoadOptions
 from edgespec.proposers.nothing import Nothing
+from edgespec.proposers.recent import SHORTEST, RecentSession
 from edgespec.proposers.recycling import SUCCESSORS
 from edgespec.proposers.trimmed import TrimmedSession
 from edgespec.text.detokenize import Detokenizer
@@ -141,7 +142,9 @@ class Drafter:
             context, options.threads, flash_attention=options.flash_attention, lazy=True
         )
         self._session: Session = model.loaded.models[1].session(settings)
-        self._guess_s, self._trees = drafter.guess_s, model.loaded.lets_trees
+        if SHORTEST <= context < model.info.context:
+            self._session = RecentSession(self._session, model.info.context)
+        self._guess_s = drafter.guess_s
         self._vocab = check_vocabularies(model.loaded.header, header).shared
         if (table := header.id_table) is not None:
             self._session = TrimmedSession(self._session, table.ids, table.unknown, self._vocab)
@@ -161,4 +164,4 @@ class Drafter:
             for _ in self._session.prefill(text):
                 pass
             best = min(best, perf_counter() - started)
-        return DraftCost(self._guess_s, best / len(text), self._trees)
+        return DraftCost(self._guess_s, best / len(text))

@@ -28,7 +28,7 @@ from edgespec.planning.cost import CostCurve
 from edgespec.planning.luck import Drafter, Luck
 from edgespec.planning.measure import WIDTHS
 from edgespec.planning.planner import Auto
-from edgespec.planning.tree_source import Charged, TreeSource
+from edgespec.planning.tree_source import Charged
 from edgespec.proposers.combine import Fixed
 from edgespec.proposers.draft_model import DraftTiming, SmallModel
 from edgespec.proposers.nothing import Nothing
@@ -102,14 +102,10 @@ class Scripted:
 
 @dataclass(frozen=True, slots=True)
 class DraftCost:
-    """Seconds of a draft model: for one guess, and to read one token of a text.
-
-    trees: whether siblings of its guesses may be verified where nobody asked for trees.
-    """
+    """Seconds of a draft model: for one guess, and to read one token of a text."""
 
     guess_s: float
     read_s: float
-    trees: bool = False
 
 
 class RecordedModel(SmallModel):
@@ -198,10 +194,7 @@ _NOTHING = Recorded("", "", np.empty(0, np.int32), np.empty(0, np.int32))
 
 
 class Arm(Protocol):
-    """A way of guessing. name: as `edgespec bench` calls it.
-
-    What guesses trees is Charged for the time that takes.
-    """
+    """A way of guessing. name: as `edgespec bench` calls it."""
 
     @property
     def name(self) -> str: ...
@@ -251,22 +244,20 @@ class FixedArm:
 
 @dataclass(frozen=True, slots=True)
 class AutoArm:
-    """The planner with these: `ngram`, `draft`, `recycling`, `tree`."""
+    """The planner with what `--proposer` calls so; `auto` has a draft model where there is one.
 
-    sources: tuple[str, ...] = ("ngram", "draft")
+    trees: whether it may draft them where nobody asked for trees.
+    """
 
-    @property
-    def name(self) -> str:
-        return proposer_name(self.sources)
+    name: str = "auto"
+    trees: bool = False
 
     @property
     def needs_model(self) -> bool:
-        return "draft" in self.sources
+        return self.name == "draft"
 
     def proposer(self, luck: Luck) -> Proposer:
-        sources = luck.sources(self.name, trees=luck.branching is not None)
-        auto = Auto(sources, luck.cost)
-        return Charged(auto) if any(isinstance(s, TreeSource) for s in sources) else auto
+        return Auto(luck.sources(self.name, trees=self.trees), luck.cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,20 +297,29 @@ class Replayer:
         if drafter is not None:
             chain, branching = self._models = [RecordedModel(drafter), RecordedBranching(drafter)]
             # trees of its own are not recorded: they ask what follows many guesses
-            ready = Drafter(chain, drafter.guess_s, chain, branching if drafter.trees else None)
-        self._proposer = arm.proposer(Luck.of(CostCurve({n: cost(n) for n in WIDTHS}), ready))
+            ready = Drafter(chain, drafter.guess_s, chain, branching)
+        luck = Luck.of(CostCurve({n: cost(n) for n in WIDTHS}), ready)
+        self._proposer = arm.proposer(luck)
+        self._charged = [s.proposer for s in (luck.text, luck.recycling, luck.tree)]
+        if isinstance(self._proposer, Charged):
+            self._charged.append(self._proposer)
+        self._took_s = 0.0
 
     def replay(self, recorded: Recorded) -> Replayed:
         """Say one answer."""
         text = [*recorded.prompt.tolist(), *recorded.reply.tolist()]
-        machine = Machine(text, self._noisy, rows=_rows(recorded))
-        if isinstance(self._proposer, Charged):
-            machine.really_s = self._proposer.take_spent_s
+        self._really_s()  # what the end of the last answer took
+        machine = Machine(text, self._noisy, rows=_rows(recorded), really_s=self._really_s)
         for model in self._models:
             model.put(machine, recorded)
         request = Request(recorded.prompt, Sampling(0.0, seed=0), len(recorded.reply))
         events = speculate(Scripted(machine), request, self._proposer, machine.clock)
         return _figures(events, machine, self._cost(1))
+
+    def _really_s(self) -> float:
+        """Seconds that guessing trees took since it was last asked."""
+        before, self._took_s = self._took_s, sum(one.took_s for one in self._charged)
+        return self._took_s - before
 
     def _noisy(self, rows: int) -> float:
         if not self._noise:

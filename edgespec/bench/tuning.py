@@ -92,25 +92,28 @@ def tuned(workshop: Workshop, drafts: Sequence[Path]) -> Tuned:
             workshop.note(f"left out: {error}")
             continue
         with model:
+            trees = model.loaded.lets_trees
             if cost is None:
                 cost, records = model.loaded.target.cost.seconds, workshop.answers(model)
-                candidates.append(without_model(records, cost))
+                candidates.append(without_model(records, cost, trees=trees))
                 if trees_may_win(model, records):
                     candidates.append(with_trees(records, cost))
             if draft is not None:
                 workshop.tell(f"asking {draft.name} for its guesses on {len(records)} answers")
                 drafter = Drafter(model, workshop.options)
                 guessed = [drafter.guessed(record) for record in records]
-                candidates.append(with_model(guessed, cost, drafter.cost(records), draft))
+                speed = drafter.cost(records)
+                candidates.append(with_model(guessed, cost, speed, draft, trees=trees))
     assert cost is not None
     plain, tokens = plainly(records, cost), sum(len(record.reply) for record in records)
     return Tuned(len(records), tokens, plain, tuple(candidates), chosen(plain, candidates))
 
 
-def without_model(records: Sequence[Recorded], cost: Cost) -> Candidate:
-    """The best way with an n-gram alone."""
-    tried: list[Arm] = [AutoArm(("ngram",)), *(FixedArm(("ngram",), n) for n in LENGTHS)]
-    explored = explore(records, cost, None, tried)
+def without_model(records: Sequence[Recorded], cost: Cost, *, trees: bool = False) -> Candidate:
+    """The best way with an n-gram alone. trees: whether auto may draft them unasked."""
+    tried: list[Arm] = [AutoArm("ngram"), AutoArm("auto", trees)]
+    tried += [FixedArm(("ngram",), n) for n in LENGTHS]
+    explored = explore(records, cost, None, tried, trees=trees)
     total = total_seconds(explored)
     return Candidate(fastest(_ways(tried, total, None)), total["foresight ngram"])
 
@@ -124,20 +127,25 @@ def trees_may_win(model: Model, records: Sequence[Recorded]) -> bool:
 def with_trees(records: Sequence[Recorded], cost: Cost) -> Candidate:
     """The best way without a draft model that recycles the target's scores. records: with them."""
     kinds = ("tree",), ("recycling",)
-    tried: list[Arm] = [AutoArm(kind) for kind in kinds]
+    tried: list[Arm] = [AutoArm(proposer_name(kind)) for kind in kinds]
     tried += [FixedArm(kind, n) for kind in kinds for n in LENGTHS]
     total = total_seconds(explore(records, cost, None, tried))
     return Candidate(fastest(_ways(tried, total, None)), None)
 
 
 def with_model(
-    records: Sequence[Recorded], cost: Cost, drafter: DraftCost, draft: Path
+    records: Sequence[Recorded],
+    cost: Cost,
+    drafter: DraftCost,
+    draft: Path,
+    *,
+    trees: bool = False,
 ) -> Candidate:
-    """The best way with this draft model. records: with its guesses."""
+    """The best way with this draft model. records: with its guesses. trees: as without_model()."""
     kinds = ("ngram", "draft"), ("draft",)
-    tried: list[Arm] = [AutoArm(kind) for kind in kinds]
+    tried: list[Arm] = [AutoArm("auto", trees), AutoArm("draft")]
     tried += [FixedArm(kind, n) for kind in kinds for n in LENGTHS]
-    explored = explore(records, cost, drafter, tried)
+    explored = explore(records, cost, drafter, tried, trees=trees)
     total = total_seconds(explored)
     return Candidate(fastest(_ways(tried, total, draft)), total["foresight both"], drafter)
 
@@ -170,8 +178,8 @@ def _ways(tried: Sequence[Arm], total: dict[str, float], draft: Path | None) -> 
     ways: list[Way] = []
     for arm in tried:
         match arm:
-            case AutoArm(sources):
-                ways.append(Way(draft, proposer_name(sources), None, total[arm.name]))
+            case AutoArm(proposer):
+                ways.append(Way(draft, proposer, None, total[arm.name]))
             case FixedArm(sources, guesses):
                 ways.append(Way(draft, proposer_name(sources), guesses, total[arm.name]))
     return ways

@@ -21,13 +21,13 @@ OWED = 2.0  # plain passes that guessing may cost more than it has won, before i
 class Charged:
     """A proposer whose own time counts, and that can be sent to rest.
 
-    spent_s: since the last time it was asked for.
+    took_s: all its time. spent_s: since the last time it was asked for.
     """
 
     def __init__(self, inner: Proposer) -> None:
         self.inner, self.name = inner, inner.name
         self.resting = False
-        self._spent_s = 0.0
+        self.took_s = self._spent_s = 0.0
 
     @property
     def note(self) -> str:
@@ -46,7 +46,7 @@ class Charged:
             return EMPTY
         started_s = perf_counter()
         draft = self.inner.propose(state, budget)
-        self._spent_s += perf_counter() - started_s
+        self._took(perf_counter() - started_s)
         return draft
 
     def observe(self, outcome: Outcome) -> None:
@@ -54,7 +54,7 @@ class Charged:
             return
         started_s = perf_counter()
         self.inner.observe(outcome)
-        self._spent_s += perf_counter() - started_s
+        self._took(perf_counter() - started_s)
 
     def end(self) -> None:
         self.inner.end()
@@ -62,6 +62,10 @@ class Charged:
     def take_spent_s(self) -> float:
         spent_s, self._spent_s = self._spent_s, 0.0
         return spent_s
+
+    def _took(self, seconds: float) -> None:
+        self.took_s += seconds
+        self._spent_s += seconds
 
 
 class TreeSource:

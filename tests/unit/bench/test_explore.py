@@ -36,6 +36,7 @@ def test_without_a_draft_model_no_arm_asks_for_one() -> None:
     assert not any(arm.needs_model for arm in arms(model=False))
     table = by_category(explore([recorded([7, 8, 9] * 20)], usual))
     assert "foresight both" not in table
+    assert table["auto"] == table["ngram"]
     assert table["ngram"]["test"] > 1.5
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -95,24 +94,23 @@ def test_a_sibling_that_is_right_counts_and_ends_the_row() -> None:
 
 def test_siblings_raise_the_bound_of_auto_where_they_are_let_and_rows_are_cheap() -> None:
     answer = beside(recorded(fresh(60), [False] * 60), [True] * 60)
-    trees = replace(CHEAP, trees=True)
     chains = foresight(answer, cheap, CHEAP)
-    found = foresight(answer, cheap, trees)
+    found = foresight(answer, cheap, CHEAP, trees=True)
     assert found.both is not None
     assert chains.both is not None
     assert found.both > 1.3 * chains.both
     assert (found.ngram, found.draft) == (chains.ngram, chains.draft)
-    assert foresight(answer, usual, trees) == foresight(answer, usual, CHEAP)
+    assert foresight(answer, usual, CHEAP, trees=True) == foresight(answer, usual, CHEAP)
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("arm", arms(model=True), ids=lambda arm: arm.name)
+@pytest.mark.parametrize("arm", arms(model=True, trees=True), ids=lambda arm: arm.name)
 def test_no_way_of_guessing_with_siblings_beats_the_bound(arm: Arm, seed: int) -> None:
-    right, trees = np.random.default_rng(seed).random(60) < 1 / 2, replace(CHEAP, trees=True)
+    right = np.random.default_rng(seed).random(60) < 1 / 2
     answer = beside(mixed(seed), right.tolist())
-    bound = foresight(answer, cheap, trees)
+    bound = foresight(answer, cheap, CHEAP, trees=True)
     assert bound.both is not None
-    assert replay(answer, arm, cheap, trees).speedup <= bound.both + 1e-9
+    assert replay(answer, arm, cheap, CHEAP).speedup <= bound.both + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -14,6 +14,7 @@ from edgespec.decoding.proposer import State, UpTo
 from edgespec.decoding.sampling import Sampling
 from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.model_tree import OTHERS, Branching
+from edgespec.proposers.recent import RecentSession
 from edgespec.testing import TableSession
 
 VOCAB = 40
@@ -90,6 +91,15 @@ def test_a_draft_model_without_room_has_no_guess_for_the_rest() -> None:
         assert (ids[:10] != NO_GUESS).all()
         assert (ids[10:] == NO_GUESS).all()
         assert (sure[10:] == 0).all()
+
+
+def test_a_draft_model_that_reads_the_end_of_longer_texts_guesses_at_every_place() -> None:
+    short = RecentSession(TableSession(VOCAB, seed=1, context=200), 512)
+    found = score(answer(400, 9), short, VOCAB, GREEDY)
+    whole = score(answer(400, 9), TableSession(VOCAB, seed=1), VOCAB, GREEDY)
+    assert found.guesses is not None
+    assert whole.guesses is not None
+    assert found.guesses.tolist() == whole.guesses.tolist()
 
 
 def test_ids_that_only_the_draft_model_has_are_never_guessed() -> None:

@@ -26,6 +26,11 @@ FREE = DraftCost(guess_s=0.0, read_s=0.0)
 CHEAP = DraftCost(guess_s=0.1 * T1, read_s=0.01 * T1)
 
 
+def slow(_rows: int) -> float:
+    """Beside such passes a second of guessing is little."""
+    return 1000.0
+
+
 def test_plain_decoding_takes_one_plain_pass_for_each_token_but_the_first() -> None:
     told = replay(recorded(fresh(50)), PlainArm(), usual)
     assert told.seconds == pytest.approx(49 * T1) == told.plain_seconds
@@ -87,19 +92,20 @@ def test_a_model_that_is_wrong_nearly_always_rests_as_the_real_one_does() -> Non
     assert (told.rounds, told.drafted, told.accepted) == (300, 2 * MANY, 0)
 
 
-def test_the_time_that_trees_take_to_guess_is_on_the_clock(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("arm", [FixedArm(("recycling",), 2), AutoArm("recycling")])
+def test_the_time_that_trees_take_to_guess_is_on_the_clock_and_that_of_planning_is_not(
+    arm: Arm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever looks at the clock finds that a second has passed since it was looked at last."""
     monkeypatch.setattr("edgespec.planning.tree_source.perf_counter", map(float, count()).__next__)
     ids, scores = np.array(fresh(12), np.int32), np.full((12, 1), -0.1, np.float32)
     answer = replace(recorded(fresh(12)), near=ids[:, None], scores=scores)
-    trees = replay(answer, FixedArm(("recycling",), 2), level)
-    chains = replay(answer, FixedArm(("ngram",), 2), level)
+    trees = replay(answer, arm, slow)
+    chains = replay(answer, FixedArm(("ngram",), 2), slow)
     learned = trees.rounds - 1
     guessed = learned - 1  # the last token leaves no room for a guess
-    assert trees.seconds == pytest.approx(learned * T1 + learned + guessed)
-    assert chains.seconds == pytest.approx((chains.rounds - 1) * T1)
+    assert trees.seconds == pytest.approx(learned * slow(1) + learned + guessed)
+    assert chains.seconds == pytest.approx((chains.rounds - 1) * slow(1))
 
 
 def test_auto_guesses_where_it_pays_and_not_where_it_does_not() -> None:

@@ -20,6 +20,7 @@ from edgespec.bench.replay import (
     Replayed,
     Replayer,
     Scripted,
+    replay,
 )
 from edgespec.decoding.draft import EMPTY, Draft
 from edgespec.decoding.events import Round
@@ -37,8 +38,8 @@ from edgespec.testing import TableSession
 V, NOISE, TOKENS, SEEDS = 8, 1.5, 200, range(4)
 HOURS = 36000.0  # so that what a replay itself takes is nothing beside a pass
 GREEDY, WARM = Sampling(0.0, seed=0), Sampling(0.8, seed=0)
-LET = DraftCost(guess_s=0.03 * cheap(1) * HOURS, read_s=0.0, trees=True)
-CHAINS = replace(LET, trees=False)
+MODEL = DraftCost(guess_s=0.03 * cheap(1) * HOURS, read_s=0.0)
+LET, CHAINS = AutoArm(trees=True), AutoArm(trees=False)
 
 
 def asked(sampling: Sampling, tokens: int = TOKENS) -> Request:
@@ -110,9 +111,9 @@ def test_each_round_accepts_what_the_real_model_and_its_siblings_would_have_had_
     assert siblings > 20
 
 
-def total(answers: Sequence[Recorded], cost: Cost, model: DraftCost) -> Replayed:
+def total(answers: Sequence[Recorded], cost: Cost, arm: AutoArm) -> Replayed:
     """All answers in a row, as one."""
-    replayer = Replayer(AutoArm(), lambda rows: HOURS * cost(rows), model)
+    replayer = Replayer(arm, lambda rows: HOURS * cost(rows), MODEL)
     told = [replayer.replay(answer) for answer in answers]
     return Replayed(*(sum(getattr(t, name) for t in told) for name in Replayed.__match_args__))
 
@@ -130,17 +131,17 @@ def test_on_cheap_rows_siblings_make_a_replay_faster_than_its_chain() -> None:
     assert trees.seconds < 0.97 * chains.seconds
 
 
-@pytest.mark.parametrize(("cost", "model"), [(usual, LET), (cheap, CHAINS)], ids=["dear", "exact"])
+@pytest.mark.parametrize(("cost", "arm"), [(usual, LET), (cheap, CHAINS)], ids=["dear", "exact"])
 def test_where_rows_are_dear_or_trees_are_not_let_a_replay_is_that_of_chains(
-    cost: Cost, model: DraftCost
+    cost: Cost, arm: AutoArm
 ) -> None:
     answers = [said(seed) for seed in SEEDS]
-    told = total(answers, cost, model)
+    told = total(answers, cost, arm)
     assert told.accepted > 100
     assert told == total(first_choices(answers), cost, CHAINS)
 
 
 def test_a_fixed_number_of_guesses_is_a_chain_also_where_siblings_are_known() -> None:
     answer, arm = said(0), FixedArm(("draft",), 4)
-    trees, chains = (Replayer(arm, cheap, model).replay(answer) for model in (LET, CHAINS))
+    trees, chains = (replay(one, arm, cheap, MODEL) for one in (answer, *first_choices([answer])))
     assert trees == chains

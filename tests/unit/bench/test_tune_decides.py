@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from recordings import T1, fresh, level, recorded, usual
 
+from edgespec.bench.recorded import Recorded
 from edgespec.bench.replay import DraftCost
 from edgespec.bench.tuning import (
     Candidate,
@@ -79,7 +80,7 @@ def test_plain_decoding_is_chosen_only_where_guessing_clearly_loses() -> None:
     assert chosen(PLAIN, [candidate(110.0)]).proposer == "none"
 
 
-def test_scores_of_both_ways_on_make_trees_the_fastest_without_a_model() -> None:
+def forking() -> Recorded:
     """Behind each token one of the same two follows, and the scores name both."""
     rng, reply, near = np.random.default_rng(0), [0], [[0, 1]]
     for _ in range(300):
@@ -88,7 +89,19 @@ def test_scores_of_both_ways_on_make_trees_the_fastest_without_a_model() -> None
         reply.append(ways[said])
         near.append([ways[said], ways[1 - said]])
     scores = np.tile(np.array([-0.6, -0.8], np.float32), (len(reply), 1))
-    answer = replace(recorded(reply), near=np.array(near, np.int32), scores=scores)
+    return replace(recorded(reply), near=np.array(near, np.int32), scores=scores)
+
+
+def test_what_auto_drafts_without_a_model_is_tried_where_trees_are_let() -> None:
+    let, chains = (without_model([forking()], level, trees=trees) for trees in (True, False))
+    assert let.best.proposer == "auto"
+    assert let.bound_seconds is not None
+    assert let.bound_seconds < let.best.seconds < 0.9 * chains.best.seconds
+    assert without_model([forking()], usual, trees=True) == without_model([forking()], usual)
+
+
+def test_scores_of_both_ways_on_make_trees_the_fastest_without_a_model() -> None:
+    answer = forking()
     found, without = with_trees([answer], level), without_model([answer], level)
     assert found.best.proposer in ("tree", "recycling")
     assert found.bound_seconds is None
