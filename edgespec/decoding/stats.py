@@ -33,7 +33,7 @@ class Stats:
     token included. Decode speed: tokens after the first round / seconds since the first round.
     Speed-up: decode speed / plain decode speed; that is measured in this very answer where it
     has enough plain rounds, else it is `calibrated_plain_speed`, measured with this model before.
-    Guessed: what rounds with guesses committed, and the seconds they drafted and verified.
+    Guessed: what rounds with guesses committed, and the seconds that these rounds took.
     """
 
     started_s: float
@@ -72,7 +72,6 @@ class Stats:
 
     def _after_round(self, event: Round, now: float) -> Stats:
         first, plain = self.rounds == 0, not event.guesses
-        guessed_s = 0.0 if plain else event.draft_s + event.verify_s
         tested_at, accepted_at = _by_depth(event, self.tested_at, self.accepted_at)
         return replace(
             self,
@@ -93,7 +92,7 @@ class Stats:
             plain_rounds=self.plain_rounds + (plain and not first),
             plain_s=self.plain_s + (event.round_s if plain and not first else 0.0),
             guessed_tokens=self.guessed_tokens + (0 if plain else len(event.tokens)),
-            guessed_s=self.guessed_s + guessed_s,
+            guessed_s=self.guessed_s + (0.0 if plain else event.round_s),
             parked_reason=event.plan if plain else "",
         )
 

@@ -187,7 +187,9 @@ class ChatApp(PaletteApp):
     def on_key(self, event: events.Key) -> None:
         """A letter that no panel wanted is the beginning of a message."""
         elsewhere = self.prompt.has_focus or isinstance(self.screen, ModalScreen)
-        if event.character and event.is_printable and not elsewhere:
+        if elsewhere or event.key in self.screen.active_bindings:
+            return  # Textual runs what a key is bound to only after this
+        if event.character and event.is_printable:
             self.prompt.focus()
             self.prompt.insert(event.character)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
@@ -17,6 +16,7 @@ from textual.widgets.option_list import Option
 
 from edgespec.errors import EdgespecError
 from edgespec.text.sanitize import clean
+from edgespec.tui.file_names import file_name
 from edgespec.tui.listing import Listing
 from edgespec.tui.questions import AskText, Confirm
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _MOST: Final = 200
 _TITLE_CHARS: Final = 60
-_NAME_CHARS: Final = 40
 _HELP: Final = "Enter open · Ctrl+R rename · Ctrl+X export · Ctrl+D delete · Esc close"
 _STEPS: Final = ((60.0, 1.0, "s"), (3600.0, 60.0, "min"), (86_400.0, 3600.0, "h"))
 
@@ -207,9 +206,3 @@ def ago(seconds: float) -> str:
 def _short(title: str) -> str:
     line = clean(title, one_line=True).strip() or "(no title)"
     return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1].rstrip() + "…"
-
-
-def file_name(title: str) -> str:
-    """A name for the file of a conversation, the same on every system."""
-    words = re.findall(r"[^\W_]+", clean(title, one_line=True).lower())
-    return ("-".join(words)[:_NAME_CHARS].strip("-") or "conversation") + ".md"

@@ -199,7 +199,7 @@ class Inspector(Vertical):
             explanation = self._explained.get(self._selected)
             detail = detail_of(self._selected[1], self._text, self._row, explanation)
         self.detail.show(detail, self._why_not or _ASKING)
-        self.alternatives.show(detail, self.rounds.ends)
+        self.alternatives.show(detail, (self._row or self.rounds).ends)
         self._want(detail)
 
     def _want(self, detail: Detail | None) -> None:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable
-from datetime import date
-from itertools import chain, count
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from edgespec.errors import BadInput, NotFound
 from edgespec.models.shown import shown
+from edgespec.tui.file_names import free_file_name
 
 if TYPE_CHECKING:
     from edgespec.history import Conversation, History
 
 EXPORTS = (".md", ".json")
 _PRIVATE = 0o600
-_TITLE_CHARS = 40  # of a file name; four bytes each still fit
 
 
 class Shelf:
@@ -64,13 +61,13 @@ class Shelf:
     def export(self, id: int, path: str) -> str:
         """Write a conversation to a new file that only its owner reads; says where it lies.
 
-        path: "" = a file of the working folder, called by the title and the day.
+        path: "" = a file of the working folder, called by the title that is open and the day.
 
         Raises: BadInput where that cannot be; NotFound.
         """
         if id == 0:
             raise NotFound("nothing was said yet; there is nothing to export")
-        path = path or _free_name(self.current.title if id == self.current.id else "")
+        path = path or free_file_name(self.current.title)
         ending = PurePath(path).suffix.lower()
         if ending not in EXPORTS:
             raise BadInput(f"name a file that ends in {' or '.join(EXPORTS)}")
@@ -83,14 +80,6 @@ class Shelf:
     def _open(self, conversation: Conversation) -> None:
         self.current = conversation
         self._opened(conversation)
-
-
-def _free_name(title: str) -> str:
-    """A Markdown file that is not there yet, whose name any file system takes."""
-    words = "-".join(re.findall(r"\w+", title))[:_TITLE_CHARS].strip("-") or "conversation"
-    stem = f"{words}-{date.today():%Y-%m-%d}"
-    names = chain([f"{stem}.md"], (f"{stem}-{n}.md" for n in count(2)))
-    return next(name for name in names if not os.path.lexists(name))
 
 
 def _written(path: str, text: str) -> Path:

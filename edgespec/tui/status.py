@@ -74,7 +74,7 @@ class Situation:
     """What the line and the panel show besides the figures of the answer.
 
     phase         what is going on before there are figures ("loading", "reading the prompt 40%").
-    proposer      what the user asked for: auto, none, ngram, draft.
+    proposer      what the user asked for: auto, none, ngram, draft, recycling, tree.
     draft_tokens  guesses a round that the user asked for; None = what pays.
     exactness     how closely text with guesses equals text without, as ModelInfo has it.
     memory        what the model takes and what was free, as ModelInfo has it.
@@ -140,8 +140,8 @@ def status_parts(stats: Stats | None, drafting: Drafting, situation: Situation) 
 def costs(stats: Stats) -> bool:
     """Whether guesses made this answer slower, by more than passes differ anyway.
 
-    Only rounds with guesses are charged, against what plain ones would take for the same tokens:
-    what makes the rest of an answer slow is no fault of its guesses.
+    Only rounds with guesses are charged, whole as plain ones are, against what plain ones would
+    take for the same tokens: what makes the rest of an answer slow is no fault of its guesses.
     """
     plain = stats.plain_tokens_per_second
     if stats.guessed_tokens < _ENOUGH_TOKENS or not plain:
@@ -182,9 +182,12 @@ def speculation(drafting: Drafting, situation: Situation) -> tuple[bool, str]:
 
 
 def _planned(event: Round) -> str:
-    """What a round with guesses did, its sources named as everywhere."""
+    """What a round with guesses did, its sources named as everywhere, and why where it says so."""
     words = guesses_in_words(event.guesses)
-    return f"{_AUTO}{words}" if event.plan.startswith(_AUTO) else event.plan or words
+    if not event.plan.startswith(_AUTO):
+        return event.plan or words
+    _, comma, why = event.plan.partition(", ")
+    return f"{_AUTO}{words}{comma}{why}"
 
 
 def _choice(drafting: Drafting, situation: Situation) -> Iterator[Part]:

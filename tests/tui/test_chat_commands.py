@@ -246,7 +246,7 @@ async def test_export_without_a_name_makes_one_and_never_overwrites(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     async with chatting(FakeModel()) as (app, pilot):
-        await answered(app, pilot, "how/does it sort?")
+        await answered(app, pilot, "How/does_it sort?")
         await command(app, pilot, "/export")
         await command(app, pilot, "/export")
         first, second = sorted(tmp_path.iterdir(), key=lambda file: len(file.name))

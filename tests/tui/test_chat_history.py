@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from waiting import wait_until
 from edgespec.decoding.events import Finished, Stop
 from edgespec.history import Conversation, History, State
 from edgespec.tui.app import ChatApp
-from edgespec.tui.conversations_screen import ConversationsScreen, ago, file_name
+from edgespec.tui.conversations_screen import ConversationsScreen, ago
+from edgespec.tui.file_names import file_name, free_file_name
 from edgespec.tui.questions import AskText, Confirm
 
 
@@ -271,3 +273,13 @@ def test_times_and_file_names_are_in_words() -> None:
     ]  # fmt: skip
     assert file_name("What is “sorting”?\n/etc") == "what-is-sorting-etc.md"
     assert file_name("…") == "conversation.md"
+
+
+def test_a_name_of_today_is_made_of_the_same_words_and_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = free_file_name("Two_Words \x1b[31mRed")
+    assert first == f"two-words-red-{date.today():%Y-%m-%d}.md"
+    Path(first).touch()
+    assert free_file_name("Two_Words red") == first.replace(".md", "-2.md")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgespec.options import AnswerOptions, Speculation
-from edgespec.tui.command_line import as_message, parse, quoted
+from edgespec.tui.command_line import SPECULATION_WORDS, as_message, parse, quoted
 from edgespec.tui.commands import (
     COMMANDS,
     Attach,
@@ -130,6 +130,13 @@ def test_a_command_is_what_it_says(text: str) -> None:
 def test_every_command_has_an_example() -> None:
     named = {text[1:].split()[0].lower() for text in EXAMPLES}
     assert {command.name for command in COMMANDS} <= named
+
+
+def test_the_help_names_every_way_to_guess_and_what_may_be_left_out() -> None:
+    by_name = {command.name: command for command in COMMANDS}
+    ways = by_name["spec"].help.removeprefix("guess: ").split("|")
+    assert ways == list(SPECULATION_WORDS)
+    assert all(by_name[name].usage.startswith("[") for name in ("copy", "edit", "export"))
 
 
 @pytest.mark.parametrize("text", WRONG)

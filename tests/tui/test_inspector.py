@@ -162,9 +162,15 @@ async def test_an_explanation_fills_in_the_probabilities_and_the_alternatives() 
         assert lines[4].endswith("1.0%  “⏎”")
 
 
-async def test_an_alternative_that_ends_the_answer_is_called_by_its_name() -> None:
-    app, inspector = filled(*ANSWER)
+@pytest.mark.parametrize("loaded", ["<|im_end|>", "<end_of_turn>"])
+async def test_an_alternative_that_ends_the_answer_has_the_name_its_own_model_gives_it(
+    loaded: str,
+) -> None:
+    app, inspector = filled()
     inspector.rounds.ends = {2: "<|im_end|>"}
+    for event in ANSWER:
+        inspector.rounds.add(1, event)
+    inspector.rounds.ends = {2: loaded}
     async with app.run_test(size=SIZE) as pilot:
         await opened(pilot, inspector)
         inspector.select(1, 3)

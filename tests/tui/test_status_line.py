@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fake_model import SHORT, guessed, plain, timed
 from rich.cells import cell_len
@@ -89,6 +91,13 @@ def test_a_single_round_without_a_guess_is_no_news_but_many_are() -> None:
     assert "spec off: no match" in status_text(None, once, SITUATION, WIDE)
 
 
+def test_guesses_that_are_only_a_try_say_why_they_are_made() -> None:
+    plan = "auto → draft model ×8, to see whether it pays"
+    trying = drafting_of(guessed(" a", " b", accepted=1, plan=plan, source="draft+ngram"))
+    how = "auto → draft model + n-gram ×1, to see whether it pays"
+    assert status_text(None, trying, SITUATION, WIDE).startswith(f"spec on · demo · {how} · ")
+
+
 @pytest.mark.parametrize("width", range(1, 120))
 def test_the_line_always_fits(width: int) -> None:
     for situation in (SITUATION, Situation("漢字" * 20, "loading", show_mode=True)):
@@ -103,8 +112,8 @@ def test_the_least_important_parts_go_first() -> None:
 
 REASON = "the draft model is right 41% of the time; a pass of 4 costs 3.1 plain ones"
 PARKED = drafting_of(*[plain(" a", plan=f"auto → plain: {REASON}")] * 2)
-# 20 tokens, drafted and verified in a second
-SLOW = (SHORT[2], *[timed(guessed(" a", " b", " c", accepted=1), 0.12)] * 10)
+# 20 tokens in a second
+SLOW = (SHORT[2], *[timed(guessed(" a", " b", " c", accepted=1), 0.1)] * 10)
 
 
 def test_at_100_columns_the_whole_reason_stands_beside_the_most_important_figures() -> None:
@@ -201,6 +210,12 @@ def test_a_ratio_below_one_is_a_warning_in_words() -> None:
     assert "0.50× plain (40.0): speculation costs you here" in wide
     assert "0.50× plain: it costs you" in status_text(slow, GUESSING, SITUATION, 60)
     assert not costs(folded(SLOW, plain_speed=20.0))
+
+
+def test_what_rounds_with_guesses_take_besides_drafting_and_verifying_is_charged_too() -> None:
+    halved = replace(guessed(" a", " b", " c", accepted=1), draft_s=0.01, verify_s=0.04)
+    assert costs(folded((replace(halved, round_s=0.1),) * 10, plain_speed=40.0))
+    assert not costs(folded((replace(halved, round_s=0.05),) * 10, plain_speed=40.0))
 
 
 def test_a_plain_answer_costs_nothing_however_slow() -> None:
