@@ -31,7 +31,7 @@ from edgespec.planning.measure import Measurement, measure, plain_seconds
 from edgespec.planning.planner import Auto
 from edgespec.planning.strict import StrictSession
 from edgespec.proposers.combine import Fixed
-from edgespec.proposers.draft_model import SmallModel
+from edgespec.proposers.draft_model import FAMILY_HOPE, TRAINED_HOPE, SmallModel
 from edgespec.proposers.memory import MOST_TOKENS, Memory
 from edgespec.proposers.model_tree import Branching, ModelTree
 from edgespec.proposers.nothing import Nothing
@@ -285,8 +285,9 @@ def _drafter(
         session = TrimmedSession(session, table.ids, table.unknown, checked.shared)
     prompt = [token for token in sample if token < checked.shared][: context // 2]
     vocab, guess_s = checked.shared, plain_seconds(session, prompt)
-    chain, tree = SmallModel(session, vocab), ModelTree(session, vocab)
-    return Drafter(chain, guess_s, tree, Branching(session, vocab))
+    hope = FAMILY_HOPE if checked.table is None else TRAINED_HOPE
+    chain, branching = SmallModel(session, vocab, hope), Branching(session, vocab, hope)
+    return Drafter(chain, guess_s, ModelTree(session, vocab), branching)
 
 
 def measured_session(

@@ -32,7 +32,7 @@ from edgespec.proposers.growing import GrowingTree, part
 HORIZON = 256  # tokens that an answer without a limit is expected to have
 READING = 0.04  # share of an answer's time that reading may cost a model that is still unproven
 PATIENCE = 3.0  # times its cost, how much a model must be missed before a dear prompt is read
-HOPE, HOPED_GAIN = 0.85, 1.05  # a model this often right must pay this well, or is not tried
+HOPED_GAIN = 1.05  # a model as often right as hoped must pay this well, or is not tried
 FIRST_TRY = 6  # guesses of a model that nothing is known of yet
 _KEEP, _EXPECTATION = 0.85, 2.0  # of a past attempt's weight; attempts a prior counts as
 
@@ -112,7 +112,7 @@ class ModelSource:
         self._past = self._past.halved()
         self._read_to, self._attempted, self._missed_s = -1, False, 0.0
         self._left = request.max_tokens + (request.reply.start if request.reply else 0)
-        self._hopeful = worth(self._cost, HOPE, self._guess_s)[0] > HOPED_GAIN
+        self._hopeful = worth(self._cost, self.proposer.hope, self._guess_s)[0] > HOPED_GAIN
 
     def offer(self, state: State, room: int, pace: float) -> Offer | None:
         room = min(room, MOST_GUESSES, self.proposer.room(state))
@@ -127,7 +127,7 @@ class ModelSource:
         paid = self._missed_s >= reading_s * (PATIENCE if first else 1.0)
         if first and not cheap and not (paid and self._missed_s > 0):
             return None
-        chances = [self._luck.typical] * room
+        chances = [self._typical] * room
         n = max(1, best_length(chances, self._cost, pace, self._guess_s)[0])
         rows, tokens = self._expected(n, room, pace)
         seconds = self._cost.seconds(rows + 1) + n * self._guess_s
@@ -152,6 +152,12 @@ class ModelSource:
         nodes = sorted([*paths[1:], *beside], reverse=True)[:room]
         rows, tokens = best_size(nodes, self._cost, pace)
         return (rows, tokens) if rows else (1, 1.0 + nodes[0])
+
+    @property
+    def _typical(self) -> float:
+        """How often it is right; before its first try no more than hoped."""
+        typical = self._luck.typical
+        return typical if self._past.weight else min(typical, self.proposer.hope)
 
     def _reading_s(self, state: State) -> float:
         """Seconds to read what the drafter has not seen; a token or two ride with its pass."""
@@ -206,7 +212,7 @@ class ModelSource:
     def observe(self, outcome: Outcome) -> None:
         tokens, seconds = len(outcome.accepted.path) + 1, outcome.verify_s + outcome.draft_s
         if self._missed_s or not self._attempted:
-            chance = max(self._luck.typical, HOPE) if self._hopeful else self._luck.typical
+            chance = max(self._typical, self.proposer.hope) if self._hopeful else self._typical
             each_s = self._cost.seconds(1) / worth(self._cost, chance, self._guess_s)[0]
             self._missed_s = max(0.0, self._missed_s + seconds - tokens * each_s)
         if not self._attempted:

@@ -13,6 +13,10 @@ from edgespec.decoding.request import Request
 from edgespec.decoding.session import Session
 from edgespec.proposers.watchdog import Watchdog
 
+# How often a guess may well be right, before any was seen: one of a model of the target's family,
+# and one of a few million parameters that were trained for it (the demo's: 0.54 to 0.62).
+FAMILY_HOPE, TRAINED_HOPE = 0.85, 0.6
+
 
 @dataclass(frozen=True, slots=True)
 class DraftTiming:
@@ -30,13 +34,15 @@ class SmallModel:
     Its cache follows the text lazily: only when a draft is wanted, from the longest prefix that
     still holds. vocab: tokens that the target knows; ids beyond it are never guessed. others: for
     each guess of the latest draft, what the model held likely instead, as far as it was noted.
+    hope: how often it may well be right.
     """
 
     name = "draft"
     others: Sequence[Sequence[Guessed]] = ()
+    hope: float = FAMILY_HOPE
 
-    def __init__(self, session: Session, vocab: int) -> None:
-        self._session, self._vocab = session, vocab
+    def __init__(self, session: Session, vocab: int, hope: float = FAMILY_HOPE) -> None:
+        self._session, self._vocab, self.hope = session, vocab, hope
         self.timing = DraftTiming()
         self.confidences: list[float] = []
         self._full, self._watchdog = False, Watchdog()

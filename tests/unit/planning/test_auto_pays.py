@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from simulator import (
     T1,
@@ -26,6 +27,7 @@ from edgespec.planning.cost import CostCurve
 from edgespec.planning.model_source import ModelSource
 from edgespec.planning.planner import Auto
 from edgespec.planning.sources import NGramSource
+from edgespec.proposers.draft_model import FAMILY_HOPE, TRAINED_HOPE
 
 COSTS = [linear, usual, flat]
 CHEAP, COMMON = 0.02 * T1, 0.1 * T1  # seconds of one guess of the draft model
@@ -54,6 +56,35 @@ def test_where_each_row_costs_a_pass_a_draft_model_is_only_ever_tried(
     assert all("to see whether it pays again" in round_.plan for round_ in drafts)
     assert len(drafts) < 0.1 * len(told.rounds)
     assert told.relative < 1.02
+
+
+def small_target(rows: int) -> float:
+    """A 135M model in bf16 on two cores."""
+    return T1 * float(np.interp(rows, [1, 2, 4, 8, 16], [1.0, 1.57, 2.0, 2.7, 4.1]))
+
+
+@pytest.mark.parametrize(
+    ("hope", "tried"), [(FAMILY_HOPE, True), (TRAINED_HOPE, False)], ids=["family", "trained"]
+)
+def test_a_drafter_that_cannot_be_right_enough_here_costs_the_first_answer_nothing(
+    hope: float, tried: bool
+) -> None:
+    costs = curve(small_target)
+    machine = machine_for(small_target, tokens=200)
+    drafter = Guesses(machine, always(0.35), 0.07 * T1)
+    drafter.hope = hope
+    told = run(machine, Auto([ModelSource(drafter, costs, 0.07 * T1)], costs), 200)
+    assert any(round_.draft_s > 0 for round_ in told.rounds) == tried
+    assert tried or told.relative == pytest.approx(1.0)
+
+
+def test_a_trained_drafter_is_tried_at_once_where_rows_are_cheap() -> None:
+    costs, machine = curve(flat), machine_for(flat, tokens=200)
+    drafter = Guesses(machine, always(0.5), 0.01 * T1)
+    drafter.hope = TRAINED_HOPE
+    told = run(machine, Auto([ModelSource(drafter, costs, 0.01 * T1)], costs), 200)
+    assert told.rounds[1].guesses
+    assert told.relative < 0.7
 
 
 @pytest.mark.parametrize("letters", [2, 4, 30, 1000])
