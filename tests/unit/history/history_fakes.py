@@ -6,6 +6,7 @@ python history_fakes.py PATH PROGRAM ARGUMENT
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -45,6 +46,7 @@ def talk(history: History, name: str) -> None:
         own.write(begun.id, f"{name} ans", [number])
         own.finish(begun.id, f"{name} answers {number}", [number, number], State.WHOLE, {})
         shared.say(f"{name} also {number}")
+        time.sleep(0.002)  # a busy machine would run one program to its end first
     print(own.id, *history.notes)
 
 
