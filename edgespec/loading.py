@@ -279,15 +279,25 @@ def _drafter(
     context = checked.plan.draft_context
     settings = SessionOptions(context, options.threads, rows=memory.DRAFT_ROWS, lazy=True)
     session: Session = model.session(replace(settings, flash_attention=options.flash_attention))
-    if SHORTEST <= context < checked.plan.context:
-        session = RecentSession(session, checked.plan.context)
-    if (table := checked.table) is not None:
-        session = TrimmedSession(session, table.ids, table.unknown, checked.shared)
+    session = as_drafter(session, (context, checked.plan.context), checked.table, checked.shared)
     prompt = [token for token in sample if token < checked.shared][: context // 2]
     vocab, guess_s = checked.shared, plain_seconds(session, prompt)
     hope = FAMILY_HOPE if checked.table is None else TRAINED_HOPE
     chain, branching = SmallModel(session, vocab, hope), Branching(session, vocab, hope)
     return Drafter(chain, guess_s, ModelTree(session, vocab), branching)
+
+
+def as_drafter(
+    session: Session, contexts: tuple[int, int], table: IdTable | None, shared: int
+) -> Session:
+    """A draft model's session that takes the target's ids, and texts beyond its own context.
+
+    contexts: the draft model's and the target's. shared: ids below it are the target's too.
+    """
+    own, whole = contexts
+    if SHORTEST <= own < whole:
+        session = RecentSession(session, whole)
+    return session if table is None else TrimmedSession(session, table.ids, table.unknown, shared)
 
 
 def measured_session(

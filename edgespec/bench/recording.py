@@ -21,14 +21,12 @@ from edgespec.decoding.loop import speculate
 from edgespec.decoding.noise import Noise
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
-from edgespec.decoding.session import Session
+from edgespec.loading import as_drafter
 from edgespec.models.compat import check_vocabularies
 from edgespec.models.model_header import header_of
 from edgespec.options import AnswerOptions, LoadOptions
 from edgespec.proposers.nothing import Nothing
-from edgespec.proposers.recent import SHORTEST, RecentSession
 from edgespec.proposers.recycling import SUCCESSORS
-from edgespec.proposers.trimmed import TrimmedSession
 from edgespec.text.detokenize import Detokenizer
 from edgespec.text.template import Message
 
@@ -141,13 +139,10 @@ class Drafter:
         settings = SessionOptions(
             context, options.threads, flash_attention=options.flash_attention, lazy=True
         )
-        self._session: Session = model.loaded.models[1].session(settings)
-        if SHORTEST <= context < model.info.context:
-            self._session = RecentSession(self._session, model.info.context)
         self._guess_s = drafter.guess_s
         self._vocab = check_vocabularies(model.loaded.header, header).shared
-        if (table := header.id_table) is not None:
-            self._session = TrimmedSession(self._session, table.ids, table.unknown, self._vocab)
+        session, contexts = model.loaded.models[1].session(settings), (context, model.info.context)
+        self._session = as_drafter(session, contexts, header.id_table, self._vocab)
 
     def guessed(self, record: Recorded) -> Recorded:
         """The answer with this draft model's guesses."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from edgespec.errors import BadInput, NotFound
 from edgespec.models.shown import shown
+from edgespec.tui.commands import EXPORTS
 from edgespec.tui.file_names import free_file_name
 
 if TYPE_CHECKING:
     from edgespec.history import Conversation, History
 
-EXPORTS = (".md", ".json")
 _PRIVATE = 0o600
 
 
