@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from edgespec.decoding.accept import Accepted
-from edgespec.decoding.draft import ROOT, Draft, Row
+from edgespec.decoding.draft import Draft, Row
 from edgespec.decoding.proposer import Outcome, Proposer, State, UpTo
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
@@ -48,20 +48,10 @@ def said_again(proposer: Proposer, record: Record, most: int, low: Row) -> Itera
     proposer.begin(request)
     while place < len(ids):
         draft = proposer.propose(State(ids[:place], place - begun, rule), UpTo(most))
-        path = _right(draft, ids[place:].tolist())
+        path = draft.saying(ids[place:].tolist())
         own = int(ids[min(place + len(path), len(ids) - 1)])
         scores = Kept(record, place - begun, draft, low)
         proposer.observe(Outcome(draft, Accepted(tuple(path), own), scores, 0.0, 0.0))
         place += len(path) + 1
         yield len(path)
     proposer.end()
-
-
-def _right(draft: Draft, told: Sequence[int]) -> list[int]:
-    path, node = list[int](), ROOT
-    for token in told:
-        node = next((n for n in draft.children(node) if draft.tokens[n] == token), -2)
-        if node < ROOT:
-            break
-        path.append(node)
-    return path

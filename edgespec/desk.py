@@ -162,4 +162,5 @@ def _info(loaded: Loaded, template_note: str) -> ModelInfo:
         exactness=loaded.exactness,
         notes=(*loaded.notes, *([template_note] if template_note else [])),
         memory=loaded.memory,
+        inexact_with=loaded.inexact_with,
     )

@@ -113,16 +113,24 @@ class Loaded:
     @property
     def exactness(self) -> str:
         """How closely text with guesses equals text without, as measured here, in words."""
-        measurement = self.target.measurement
-        if measurement.bit_exact or isinstance(self.target.session, StrictSession):
-            # siblings lie in the cache in another order than a chain, and sums round by order
-            trees = self.target.session.caps.tree
-            but = ", except by --proposer tree or recycling" if trees else ""
+        if self._same_bits:
+            names = " or ".join(self.inexact_with)
+            but = f", except by --proposer {names}" if names else ""
             return f"bit-exact: the same text to the bit, whatever is guessed{but}"
         return (
             "same up to rounding: wider passes change a score by at most"
-            f" {measurement.largest_difference:.2g}; --strict makes it exact"
+            f" {self.target.measurement.largest_difference:.2g}; --strict makes it exact"
         )
+
+    @property
+    def inexact_with(self) -> tuple[str, ...]:
+        """Proposers whose guesses may change a score by rounding where chains do not: siblings
+        lie in the cache in another order than a chain, and sums round by order."""
+        return ("tree", "recycling") if self._same_bits and self.target.session.caps.tree else ()
+
+    @property
+    def _same_bits(self) -> bool:
+        return self.target.measurement.bit_exact or isinstance(self.target.session, StrictSession)
 
 
 def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:

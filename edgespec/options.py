@@ -161,6 +161,7 @@ def _whole(name: str, value: object, least: int) -> None:
 class ModelInfo:
     """What was loaded. exactness: how closely text with guesses equals text without, in words.
 
+    inexact_with: proposers that are excepted from that; with them it is so up to rounding.
     notes: what the user should be told once. memory: what it takes and what was free, in words.
     """
 
@@ -173,6 +174,7 @@ class ModelInfo:
     exactness: str
     notes: tuple[str, ...] = ()
     memory: str = ""
+    inexact_with: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from edgespec.bench.recorded import Recorded
 from edgespec.bench.replay import Cost, DraftCost
-from edgespec.decoding.draft import ROOT, Draft, Tokens
+from edgespec.decoding.draft import Tokens
 from edgespec.decoding.history import TokenHistory
 from edgespec.decoding.proposer import State, UpTo
 from edgespec.decoding.request import Request
@@ -69,20 +69,9 @@ def ngram_right(recorded: Recorded, kind: type[NGram] = NGram) -> list[int]:
     reply, right = recorded.reply.tolist(), list[int]()
     for place, token in enumerate(reply):
         draft = proposer.propose(State(history.array, place, rule), UpTo(MOST_GUESSES))
-        right.append(_right(draft, reply[place:]))
+        right.append(len(draft.saying(reply[place:])))
         history.extend([token])
     return right
-
-
-def _right(draft: Draft, truth: Sequence[int]) -> int:
-    """How many tokens of the truth the draft holds in a row."""
-    node = ROOT
-    for n, token in enumerate(truth):
-        following = [child for child in draft.children(node) if draft.tokens[child] == token]
-        if not following:
-            return n
-        (node,) = following
-    return len(truth)
 
 
 def model_right(recorded: Recorded, noted: Tokens | None = None) -> list[int]:

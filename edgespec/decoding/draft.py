@@ -69,6 +69,17 @@ class Draft:
         """Nodes that directly follow `node`, in draft order."""
         return [i for i, parent in enumerate(self.parents) if parent == node]
 
+    def saying(self, tokens: Sequence[int]) -> list[int]:
+        """The nodes, from the first guess on, that say these tokens, for as long as they do."""
+        path, node = list[int](), ROOT
+        for token in tokens:
+            following = [n for n in self.children(node) if self.tokens[n] == token]
+            if not following:
+                break
+            node = following[0]
+            path.append(node)
+        return path
+
     @property
     def is_chain(self) -> bool:
         return all(parent == i - 1 for i, parent in enumerate(self.parents))

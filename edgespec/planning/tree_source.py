@@ -139,13 +139,6 @@ class TreeSource:
 
     def _learn(self, draft: Draft, told: Sequence[int]) -> None:
         """Of the guesses for each place that the text came to, which was right."""
-        node = ROOT
-        for token in told:
-            following = draft.children(node)
-            if not following:
-                return
-            for child in following:
+        for node, token in zip([ROOT, *draft.saying(told)], told, strict=False):
+            for child in draft.children(node):
                 self._luck.learn(draft.confidence[child], draft.tokens[child] == token)
-            node = next((c for c in following if draft.tokens[c] == token), -2)
-            if node < ROOT:
-                return

@@ -194,6 +194,7 @@ class Backstage:
             context=info.context,
             exactness=clean(info.exactness, one_line=True),
             memory=clean(info.memory, one_line=True),
+            inexact_with=info.inexact_with,
         )
         draft = f" with {info.draft}" if info.draft else ""
         memory = [info.memory] if info.memory else []

@@ -24,7 +24,7 @@ _ENOUGH_TOKENS = 16  # fewer say nothing about what guesses cost
 _NEARLY_FULL = 0.8
 _NOISE, _NOISE_SINCE_LOADING = 0.05, 0.1  # share of an answer's time that passes vary by
 _AUTO = "auto → "
-_EXCEPT, _INEXACT = ", except by --proposer ", "same up to rounding"
+_INEXACT = "same up to rounding"
 
 
 class Tone(Enum):
@@ -78,6 +78,7 @@ class Situation:
     draft_tokens  guesses a round that the user asked for; None = what pays.
     exactness     how closely text with guesses equals text without, as ModelInfo has it.
     memory        what the model takes and what was free, as ModelInfo has it.
+    inexact_with  proposers that are excepted from exactness, as ModelInfo has it.
     """
 
     pair: str = ""
@@ -89,6 +90,7 @@ class Situation:
     draft_tokens: int | None = None
     exactness: str = ""
     memory: str = ""
+    inexact_with: tuple[str, ...] = ()
 
     @property
     def off(self) -> bool:
@@ -106,9 +108,7 @@ class Situation:
     @property
     def exactness_in_short(self) -> str:
         """How closely text with guesses equals text without, guessed at as it is now."""
-        short, _, words = self.exactness.partition(":")
-        _, _, exceptions = words.partition(_EXCEPT)
-        return _INEXACT if self.proposer in exceptions.split() else short
+        return _INEXACT if self.proposer in self.inexact_with else self.exactness.partition(":")[0]
 
     @property
     def context_share(self) -> float:

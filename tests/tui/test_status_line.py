@@ -179,8 +179,12 @@ def test_how_exact_the_text_is_stands_there_in_a_word(exactness: str, label: str
 def test_a_way_to_guess_that_is_less_exact_than_the_others_says_so(
     proposer: str, label: str
 ) -> None:
-    exactness = "bit-exact: the same text to the bit, except by --proposer tree or recycling"
-    situation = Situation(pair="demo", exactness=exactness, proposer=proposer)
+    situation = Situation(
+        pair="demo",
+        exactness="bit-exact: the same text to the bit",
+        inexact_with=("tree", "recycling"),
+        proposer=proposer,
+    )
     assert label in [part.text for part in status_parts(None, Drafting(), situation)]
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import cast
 
+from edgespec.bench.peer import Peer, PeerAnswer
+from edgespec.text.template import Message
+
+HI = [Message("system", "Be brief."), Message("user", "Hi")]
 EVENTS = "text/event-stream"
 
 
@@ -62,6 +66,9 @@ class FakePeer:
     asked: list[str] = field(default_factory=list)
     bodies: list[dict[str, object]] = field(default_factory=list)
     over: Event = field(default_factory=Event)
+
+
+Serve = Callable[[dict[str, Canned]], FakePeer]
 
 
 class _Server(ThreadingHTTPServer):
@@ -135,3 +142,7 @@ def other(*models: str, answer: Canned = ANSWER, owner: str = "me") -> dict[str,
     """A server of OpenAI's kind."""
     listed = [{"id": name, "owned_by": owner} for name in models]
     return {"/v1/models": as_json({"data": listed}), "/v1/chat/completions": answer}
+
+
+def asked(fake: FakePeer) -> PeerAnswer:
+    return Peer(fake.url).answer(HI, 16)

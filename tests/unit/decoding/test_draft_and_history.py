@@ -33,6 +33,15 @@ def test_children_and_depths_follow_the_parents() -> None:
     assert TREE.depths() == [1, 1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("told", "path"), [((), []), ((5, 7, 8), [0, 2, 3]), ((5, 8), [0]), ((6, 7), [1]), ((7,), [])]
+)
+def test_a_draft_says_a_text_up_to_its_first_wrong_guess(
+    told: tuple[int, ...], path: list[int]
+) -> None:
+    assert TREE.saying(told) == path
+
+
 @pytest.mark.parametrize("n", range(6))
 def test_a_cut_draft_is_still_a_tree(n: int) -> None:
     cut = TREE.cut(n)
