@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 import sys
 from collections.abc import Mapping
@@ -38,6 +39,25 @@ def hub_repo(
     (root / "refs").mkdir(parents=True, exist_ok=True)
     (root / "refs" / ref).write_text(commit)
     return snapshot
+
+
+def blobs(cache: Path, repo: str = "org--M") -> set[bytes]:
+    """The contents that a repository of the cache still holds, by their first byte."""
+    return {blob.read_bytes()[:1] for blob in (cache / f"models--{repo}" / "blobs").glob("*")}
+
+
+def ollama_model(root: Path, name: str, *contents: bytes) -> None:
+    """A model as Ollama keeps it; the contents are its weights and its licences."""
+    layers = []
+    for number, content in enumerate(contents):
+        digest = hashlib.sha256(content).hexdigest()
+        (root / "blobs").mkdir(parents=True, exist_ok=True)
+        (root / "blobs" / f"sha256-{digest}").write_bytes(content)
+        kind = "application/vnd.ollama.image." + ("license" if number else "model")
+        layers.append({"mediaType": kind, "digest": f"sha256:{digest}"})
+    manifest = root / "manifests/registry.ollama.ai/library" / name
+    manifest.parent.mkdir(parents=True, exist_ok=True)
+    manifest.write_text(json.dumps({"layers": layers}))
 
 
 def pulled(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 from filelock import FileLock
-from pair_fakes import COMMIT, hub_repo, pulled, weights
+from pair_fakes import COMMIT, blobs, hub_repo, ollama_model, pulled, weights
 
 from edgespec.models.catalogue import catalogue
 from edgespec.models.installed import find_installed, record
@@ -20,20 +19,6 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="makes symbolic 
 
 Cli = Callable[..., Result]
 OTHER = "f" * 40
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("XDG_CACHE_HOME", "OLLAMA_MODELS", "LLAMA_CACHE"):
-        monkeypatch.delenv(name, raising=False)
-    for module in ("found", "deleting"):
-        monkeypatch.setattr(f"edgespec.models.{module}.hub_cache", lambda: tmp_path / "hub")
-    return tmp_path / "hub"
-
-
-def blobs(cache: Path, repo: str = "org--M") -> set[bytes]:
-    """The contents that a repository of the cache still holds, by their first byte."""
-    return {blob.read_bytes()[:1] for blob in (cache / f"models--{repo}" / "blobs").glob("*")}
 
 
 def test_a_pair_goes_with_its_files_and_its_record(cli: Cli, cache: Path) -> None:
@@ -160,24 +145,11 @@ def test_yes_and_others_delete_it_and_the_folders_that_became_empty(cli: Cli, st
     assert studio.parent.parent.parent.is_dir()
 
 
-def ollama(root: Path, name: str, *contents: bytes) -> None:
-    layers = []
-    for number, content in enumerate(contents):
-        digest = hashlib.sha256(content).hexdigest()
-        (root / "blobs").mkdir(parents=True, exist_ok=True)
-        (root / "blobs" / f"sha256-{digest}").write_bytes(content)
-        kind = "application/vnd.ollama.image." + ("license" if number else "model")
-        layers.append({"mediaType": kind, "digest": f"sha256:{digest}"})
-    manifest = root / "manifests/registry.ollama.ai/library" / name
-    manifest.parent.mkdir(parents=True, exist_ok=True)
-    manifest.write_text(json.dumps({"layers": layers}))
-
-
 def test_ollama_keeps_what_its_other_models_share(cli: Cli, cache: Path, tmp_path: Path) -> None:
     root = tmp_path / ".ollama/models"
-    ollama(root, "a/1", weights(1), b"licence")
-    ollama(root, "b/1", weights(2), b"licence")
-    ollama(root, "c/1", weights(2), b"other")
+    ollama_model(root, "a/1", weights(1), b"licence")
+    ollama_model(root, "b/1", weights(2), b"licence")
+    ollama_model(root, "c/1", weights(2), b"other")
     assert cli("rm", "a:1", "--yes", "--others").exit_code == 0
     kept = {blob.read_bytes()[:1] for blob in (root / "blobs").iterdir()}
     assert kept == {b"\x02", b"l", b"o"}
@@ -185,29 +157,6 @@ def test_ollama_keeps_what_its_other_models_share(cli: Cli, cache: Path, tmp_pat
     assert result.stderr == "note: other models of Ollama share its weights, which stay\n"
     assert not (root / "manifests/registry.ollama.ai/library/c").exists()
     assert {blob.read_bytes()[:1] for blob in (root / "blobs").iterdir()} == {b"\x02", b"l"}
-
-
-def test_a_link_goes_and_its_goal_stays(cli: Cli, cache: Path, tmp_path: Path) -> None:
-    goal = tmp_path / "elsewhere.gguf"
-    goal.write_bytes(weights(1))
-    link = tmp_path / ".lmstudio/models/pub/L-GGUF/L-Q8_0.gguf"
-    link.parent.mkdir(parents=True)
-    link.symlink_to(goal)
-    assert cli("rm", "pub/L-GGUF:Q8_0", "--yes", "--others").exit_code == 0
-    assert goal.exists()
-    assert not link.is_symlink()
-
-
-def test_a_folder_that_leads_elsewhere_is_refused(cli: Cli, cache: Path, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "L-Q8_0.gguf").write_bytes(weights(1))
-    link = tmp_path / ".lmstudio/models/pub/L-GGUF"
-    link.parent.mkdir(parents=True)
-    link.symlink_to(elsewhere, target_is_directory=True)
-    for name, code in (("pub/L-GGUF:Q8_0", 3), (str(link / "L-Q8_0.gguf"), 2)):
-        assert cli("rm", name, "--yes", "--others").exit_code == code
-    assert (elsewhere / "L-Q8_0.gguf").exists()
 
 
 @pytest.mark.parametrize(
@@ -237,135 +186,12 @@ def test_what_cannot_be_deleted_is_said_in_one_line(
     assert "\x1b" not in result.stderr
 
 
-class TestLinksThatLeadElsewhere:
-    """Whoever can write into a folder of models cannot have other files deleted."""
-
-    @pytest.fixture
-    def precious(self, tmp_path: Path) -> Path:
-        file = tmp_path / "home" / "precious.gguf"
-        file.parent.mkdir()
-        file.write_bytes(weights(9))
-        return file
-
-    def test_a_snapshots_link_out_of_the_cache_goes_alone(
-        self, cli: Cli, cache: Path, precious: Path
-    ) -> None:
-        snapshot = hub_repo(cache, "org/M", {"M-Q8_0.gguf": weights(1)})
-        (snapshot / "P-Q4_0.gguf").symlink_to(precious)
-        result = cli("rm", "org/M:Q4_0", "--yes")
-        assert result.stdout == "Deleted org/M:Q4_0 from Hugging Face cache; 0 MB freed.\n"
-        assert precious.exists()
-        assert not (snapshot / "P-Q4_0.gguf").is_symlink()
-        assert blobs(cache) == {b"\x01"}
-
-    def test_so_does_one_into_another_repository(self, cli: Cli, cache: Path) -> None:
-        other = hub_repo(cache, "org/N", {"N-Q4_0.gguf": weights(2)})
-        snapshot = hub_repo(cache, "org/M", {"M-Q8_0.gguf": weights(1)})
-        for goal in (other / "N-Q4_0.gguf", (other / "N-Q4_0.gguf").resolve()):
-            (snapshot / "P-Q4_0.gguf").symlink_to(goal)
-            assert cli("rm", str(snapshot / "P-Q4_0.gguf"), "--yes").exit_code in (0, 3)
-            (snapshot / "P-Q4_0.gguf").unlink(missing_ok=True)
-        assert blobs(cache, "org--N") == {b"\x02"}
-
-    def test_a_blob_that_is_a_link_leaves_its_goal(
-        self, cli: Cli, cache: Path, precious: Path
-    ) -> None:
-        snapshot = hub_repo(cache, "org/M", {"M-Q4_0.gguf": weights(1)})
-        blob = (snapshot / "M-Q4_0.gguf").resolve()
-        blob.unlink()
-        blob.symlink_to(precious)
-        assert cli("rm", "org/M:Q4_0", "--yes").exit_code == 0
-        assert precious.exists()
-
-    def test_a_folder_of_blobs_that_is_a_link_keeps_what_it_holds(
-        self, cli: Cli, cache: Path, precious: Path
-    ) -> None:
-        snapshot = hub_repo(cache, "org/M", {"M-Q4_0.gguf": weights(1)})
-        folder = cache / "models--org--M/blobs"
-        folder.rename(precious.parent / "blobs")
-        folder.symlink_to(precious.parent / "blobs", target_is_directory=True)
-        assert cli("rm", "org/M:Q4_0", "--yes").exit_code == 0
-        assert not (snapshot / "M-Q4_0.gguf").is_symlink()
-        assert len(list((precious.parent / "blobs").iterdir())) == 1
-
-    def test_a_repository_that_is_a_link_out_of_the_cache_is_refused(
-        self, cli: Cli, cache: Path, precious: Path
-    ) -> None:
-        hub_repo(precious.parent, "org/M", {"M-Q4_0.gguf": weights(1)})
-        cache.mkdir()
-        (cache / "models--org--M").symlink_to(precious.parent / "models--org--M")
-        result = cli("rm", "org/M:Q4_0", "--yes")
-        assert (result.exit_code, result.stdout) == (2, "")
-        assert blobs(precious.parent) == {b"\x01"}
-
-    @pytest.mark.parametrize("inside", ["blobs/x", "refs/main", "snapshots/x", "../y"])
-    def test_a_record_names_entries_of_snapshots_or_nothing(
-        self, cli: Cli, cache: Path, inside: str
-    ) -> None:
-        hub_repo(cache, "org/M", {"M-Q4_0.gguf": weights(1)})
-        file = cache / "models--org--M" / inside
-        file.write_text("there") if not file.exists() else None
-        record(pulled("one", file))
-        result = cli("rm", "one", "--yes")
-        assert result.exit_code == 2
-        assert file.exists()
-        assert find_installed("one") is not None
-
-    def test_a_cache_that_is_a_link_itself_is_as_good(
-        self, cli: Cli, cache: Path, precious: Path
-    ) -> None:
-        snapshot = hub_repo(precious.parent, "org/M", {"M-Q4_0.gguf": weights(1)})
-        cache.symlink_to(precious.parent, target_is_directory=True)
-        record(pulled("one", cache / snapshot.relative_to(precious.parent) / "M-Q4_0.gguf"))
-        assert cli("rm", str(snapshot / "M-Q4_0.gguf"), "--yes").exit_code == 2
-        assert cli("rm", "one", "--yes").exit_code == 0
-        assert not (precious.parent / "models--org--M").exists()
-
-    def test_the_store_of_shared_blobs_keeps_what_another_repository_has(
-        self, cli: Cli, cache: Path
-    ) -> None:
-        goal = cache / "blobs" / "ab" / ("ab" * 32)
-        goal.parent.mkdir(parents=True)
-        (cache / "blobs" / ".huggingface-shared-blobs").write_text("1\n")
-        goal.write_bytes(weights(1, 2_000_000))
-        links = []
-        for repo in ("org/M", "org/N"):
-            blob = hub_repo(cache, repo, {"M-Q4_0.gguf": weights(1)}) / "M-Q4_0.gguf"
-            links.append(blob.resolve())
-        for link in links:
-            link.unlink()
-            link.symlink_to(f"../../blobs/ab/{goal.name}")
-        names = "".join(f"{link.relative_to(cache).as_posix()}\n" for link in links)
-        goal.with_name(f"{goal.name}.refs").write_text(names)
-        assert "; 0 MB freed" in cli("rm", str(links[0]), "--yes").stdout
-        assert goal.exists()
-
-    def test_an_ollama_manifest_behind_a_link_is_left(
-        self, cli: Cli, cache: Path, tmp_path: Path, precious: Path
-    ) -> None:
-        root = tmp_path / ".ollama/models"
-        ollama(root, "a/1", weights(1))
-        library = root / "manifests/registry.ollama.ai/library"
-        library.rename(precious.parent / "library")
-        library.symlink_to(precious.parent / "library", target_is_directory=True)
-        assert cli("rm", "a:1", "--yes", "--others").exit_code in (2, 3)
-        assert (precious.parent / "library/a/1").exists()
-        assert len(list((root / "blobs").iterdir())) == 1
-
-
 def test_llama_cpps_own_cache_is_treated_as_the_hubs(cli: Cli, cache: Path, tmp_path: Path) -> None:
     own = tmp_path / ".cache/llama.cpp"
     hub_repo(own, "org/M", {"M-Q4_0.gguf": weights(1, 3_000_000)})
     result = cli("rm", "org/M:Q4_0", "--yes", "--others")
     assert result.stdout == "Deleted org/M:Q4_0 from llama.cpp; 3 MB freed.\n"
     assert not (own / "models--org--M").exists()
-
-
-def test_a_model_beside_a_broken_link_is_deleted(cli: Cli, cache: Path) -> None:
-    snapshot = hub_repo(cache, "org/M", {"M-Q4_0.gguf": weights(1)})
-    (snapshot / "broken.gguf").symlink_to("nowhere")
-    assert cli("rm", "org/M:Q4_0", "--yes").exit_code == 0
-    assert blobs(cache) == set()
 
 
 @pytest.fixture
