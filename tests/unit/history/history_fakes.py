@@ -23,6 +23,14 @@ def texts(conversation: Conversation) -> list[str]:
     return [message.content for message in conversation.path]
 
 
+def filled(path: Path) -> None:
+    """A file with one long conversation."""
+    with closing(History.open(path)) as history:
+        conversation = history.new()
+        for number in range(200):
+            conversation.say(f"message {number} " + "text " * 50)
+
+
 def stream(history: History, question: str) -> None:
     """Writes an answer that never ends, and tells how many words are surely kept."""
     conversation = history.new()
