@@ -33,6 +33,7 @@ class FakeInfo:
     device: str = "cpu"
     context: int = 4096
     exactness: str = "bit-exact at every draft length"
+    inexact_with: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     memory: str = ""
 
