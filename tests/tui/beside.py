@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from fake_model import guessed, plain
 from textual.app import App, ComposeResult
@@ -15,6 +16,8 @@ from textual.widget import Widget
 from edgespec.decoding.events import Alternative, Round
 from edgespec.tui.inspector import Inspector
 from edgespec.tui.theme import DARK, LIGHT, token_colours
+
+Said = TypeVar("Said", bound=Message)
 
 
 def in_order(*events: Round, start: int = 0) -> Iterator[Round]:
@@ -78,6 +81,9 @@ class BesideApp(App[None]):
 
     def compose(self) -> ComposeResult:
         yield self.widget
+
+    def heard(self, kind: type[Said]) -> list[Said]:
+        return [message for message in self.said if isinstance(message, kind)]
 
     def on_inspector_token_chosen(self, message: Inspector.TokenChosen) -> None:
         self.said.append(message)
