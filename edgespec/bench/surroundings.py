@@ -15,6 +15,7 @@ import psutil
 
 from edgespec.api import Model
 from edgespec.errors import EdgespecError
+from edgespec.models.identity import files_of, label_of
 from edgespec.models.shown import shown
 from edgespec.models.store import cache_dir, write_atomically
 
@@ -38,7 +39,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A model file. sha256: of all its bytes; None where it was not computed."""
+    """A file with weights. sha256: of all its bytes; None where it was not computed."""
 
     name: str
     bytes: int
@@ -78,7 +79,7 @@ def surroundings(
         device=shown(model.info.device),
         backend=model.info.backend,
         versions=_versions(),
-        files=tuple(ModelFile(shown(p.name), p.stat().st_size, hashes(p)) for p in paths),
+        files=tuple(file for path in paths for file in model_files(path, hashes)),
         exactness=model.info.exactness,
         command=shown(command, most=2000),
         clock_mhz=_clock_mhz(),
@@ -87,6 +88,16 @@ def surroundings(
 
 
 Hashes = Callable[[Path], str | None]
+
+
+def model_files(model: Path, hashes: Hashes) -> tuple[ModelFile, ...]:
+    """Every file with weights of a model. Raises: as files_of()."""
+    # the files of all MLX folders are called alike
+    place = f"{label_of(model.absolute())}/" if os.path.isdir(model) else ""
+    return tuple(
+        ModelFile(shown(f"{place}{file.name}"), file.stat().st_size, hashes(file))
+        for file in files_of(model)
+    )
 
 
 def remembered_sha256(path: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""A short name for what is in a model's files, for caches of measurements."""
+"""Which files a model consists of, and short names for what is in them."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def fingerprint(path: Path) -> str:
     with path.open("rb") as file:
         digest.update(file.read(min(header.data_offset, header.file_size)))
     return digest.hexdigest()
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """The files with a model's weights: every part of a GGUF file, or those in an MLX folder.
+
+    Raises: as weight_files().
+    """
+    return tuple(weight_files(path)) if os.path.isdir(path) else parts_of(path)
 
 
 def label_of(path: Path) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 from edgespec.errors import BadInput, EdgespecError
 from edgespec.models.catalogue import catalogue
 from edgespec.models.choices import forget as forget_choice
-from edgespec.models.folder import weight_files
+from edgespec.models.identity import files_of
 from edgespec.models.installed import (
     InstalledModel,
     InstalledPair,
@@ -26,7 +26,6 @@ from edgespec.models.installed import (
 )
 from edgespec.models.pairs import DEMO
 from edgespec.models.shown import shown
-from edgespec.models.split import parts_of
 
 GGUF_NAME: Final = "drafter.gguf"
 FOLDER_NAME: Final = "drafter"
@@ -102,6 +101,6 @@ def _folder(pair: InstalledPair) -> Path:
 
 
 def _in_place(target: Path) -> InstalledModel:
-    files = weight_files(target) if target.is_dir() else parts_of(target)
+    files = files_of(target)
     size = sum(file.stat().st_size for file in files)
-    return InstalledModel(target.name, _HERE, tuple(files), size)
+    return InstalledModel(target.name, _HERE, files, size)

@@ -207,6 +207,30 @@ def test_a_hash_is_remembered_until_the_file_changes(tmp_path: Path) -> None:
     assert around.sha256(file) != digest
 
 
+def test_a_model_in_parts_is_told_part_by_part(tmp_path: Path) -> None:
+    parts = [tmp_path / f"m-0000{n}-of-00002.gguf" for n in (1, 2)]
+    for n, part in enumerate(parts, start=1):
+        part.write_bytes(b"part" * n)
+    told = around.model_files(parts[0], around.sha256)
+    assert [(file.name, file.bytes) for file in told] == [(parts[0].name, 4), (parts[1].name, 8)]
+    assert [file.sha256 for file in told] == [
+        hashlib.sha256(part.read_bytes()).hexdigest() for part in parts
+    ]
+
+
+def test_a_model_in_a_folder_is_told_by_its_files_with_weights(tmp_path: Path) -> None:
+    folder = tmp_path / "models--some--tiny" / "snapshots" / "c0ffee"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    for n in (1, 2):
+        (folder / f"model-0000{n}-of-00002.safetensors").write_bytes(b"part" * n)
+    told = around.model_files(folder, around.remembered_sha256)
+    assert told == (
+        ModelFile("some/tiny/model-00001-of-00002.safetensors", 4, None),
+        ModelFile("some/tiny/model-00002-of-00002.safetensors", 8, None),
+    )
+
+
 def test_a_cache_that_cannot_be_written_costs_no_hash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
