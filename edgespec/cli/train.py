@@ -142,7 +142,7 @@ def _wish(given: Given, pair: str | None, data: tuple[str, ...], wanted: Mapping
     name, target, _ = given.which(pair)
     chosen = resolve(name, target, "none")
     out = wanted["out"] or name_from(chosen.name)
-    check_name(out)
+    check_name(out, chosen.target)
     options: LoadOptions = given.load_options()
     return Wish(
         out,

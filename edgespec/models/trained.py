@@ -33,8 +33,8 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 _HERE: Final = "local"  # in place of a commit
 
 
-def check_name(name: str) -> None:
-    """Raises: BadInput where no trained pair can be called so."""
+def check_name(name: str, target: Path) -> None:
+    """Raises: BadInput where no pair that is trained for this target can be called so."""
     if not _NAME.fullmatch(name) or name.endswith((".gguf", ".")):
         raise BadInput(
             f"'{shown(name, 80)}' is no name for a pair; --out takes small letters, digits, dots,"
@@ -43,8 +43,16 @@ def check_name(name: str) -> None:
     if name == DEMO or catalogue().find(name) is not None:
         raise BadInput(f"'{name}' is the name of another pair; choose another with --out.")
     taken = find_installed(name)
-    if taken is not None and not taken.trained:
+    if taken is None:
+        return
+    if not taken.trained:
         raise BadInput(f"'{name}' was pulled to this machine; choose another name with --out.")
+    recorded = taken.path(taken.target)
+    if not _same(recorded, target.absolute()):
+        raise BadInput(
+            f"'{name}' guesses for {shown(recorded)}; choose another name with --out, or delete it"
+            f" first with 'edgespec rm {name}'."
+        )
 
 
 def name_from(label: str) -> str:
@@ -60,17 +68,37 @@ def folder_of(name: str) -> Path:
     return trained_dir() / name
 
 
+def put_in_place(name: str, made: Path) -> None:
+    """Make a folder that of the pair's drafter. An earlier one is deleted last, and stays where it
+    was if a step before that fails.
+
+    Raises: OSError.
+    """
+    goal, aside = folder_of(name), trained_dir() / f".old-{name}"
+    if goal.exists():
+        if aside.exists():
+            shutil.rmtree(aside)
+        goal.rename(aside)
+    try:
+        made.rename(goal)
+    except OSError:
+        if aside.exists():
+            aside.rename(goal)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
 def install(name: str, target: Path) -> InstalledPair:
     """Make a pair of a target and the drafter that lies in its folder.
 
     What was chosen for the target before is forgotten: it was chosen without this drafter.
     Raises: EdgespecError where the disk refuses.
     """
-    forget_choice(target)
     draft = folder_of(name) / GGUF_NAME
     both = InstalledModel("trained here", _HERE, (draft,), draft.stat().st_size)
     pair = InstalledPair(name, "gguf", _in_place(target.absolute()), both, now())
     record(pair)
+    forget_choice(target)
     return pair
 
 
@@ -98,6 +126,14 @@ def _folder(pair: InstalledPair) -> Path:
     assert pair.trained
     assert pair.draft is not None
     return pair.draft.files[0].parent
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file; one that is gone is the same as itself alone."""
+    try:
+        return one == other or one.samefile(other)
+    except OSError:
+        return False
 
 
 def _in_place(target: Path) -> InstalledModel:

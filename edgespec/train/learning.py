@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +18,14 @@ from edgespec.models.id_table import vocabulary_digest
 from edgespec.models.model_header import header_of
 from edgespec.models.shown import shown
 from edgespec.models.store import write_atomically
-from edgespec.models.trained import FOLDER_NAME, GGUF_NAME, folder_of, install
+from edgespec.models.trained import (
+    FOLDER_NAME,
+    GGUF_NAME,
+    check_name,
+    folder_of,
+    install,
+    put_in_place,
+)
 from edgespec.train.begun import Begun
 from edgespec.train.course import RATE, Course, Place, Watching, follow, least_bytes, place_of
 from edgespec.train.examining import QUICK_TOKENS, guesses, quickly
@@ -150,6 +156,7 @@ def _must_fit(shape: Shape, memory_bytes: int) -> None:
 
 def _install(shop: Workshop, student: Student, vocabulary: Vocabulary, learned: Learned) -> None:
     """Put the files in place, whole, and make them a pair. Raises: EdgespecError."""
+    check_name(learned.name, shop.wish.target)  # hours may have passed since it was free
     target, goal = header_of(shop.wish.target), learned.folder
     digest = vocabulary_digest(target.tokens)
     try:
@@ -162,8 +169,7 @@ def _install(shop: Workshop, student: Student, vocabulary: Vocabulary, learned: 
             check_vocabularies(target, header_of(fresh / GGUF_NAME))
             about = json.dumps({"target": shop.wish.target.name, **learned.as_json()}, indent=1)
             write_atomically(fresh / "training.json", about.encode())
-            shutil.rmtree(goal, ignore_errors=True)
-            fresh.rename(goal)
+            put_in_place(learned.name, fresh)
     except OSError as error:
         reason = shown(error.strerror or error)
         raise EdgespecError(

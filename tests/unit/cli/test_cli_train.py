@@ -15,6 +15,8 @@ from trimmed_drafter import write_trimmed
 from edgespec.cli import train as command
 from edgespec.cli.root import edgespec
 from edgespec.models.installed import InstalledModel, InstalledPair, record
+from edgespec.models.pairs import resolve
+from edgespec.models.trained import GGUF_NAME, folder_of, install, name_from
 
 
 def _train(*arguments: str) -> Result:
@@ -75,6 +77,22 @@ def test_a_pulled_pair_keeps_its_name(target: str) -> None:
     result = _train("--target", target, "--out", "pulled")
     assert result.exit_code == 2
     assert "'pulled' was pulled to this machine" in result.stderr
+
+
+@pytest.mark.usefixtures("all_there")
+def test_a_drafter_of_another_target_of_the_same_name_is_kept(target: str, tmp_path: Path) -> None:
+    """As two quantisations of one model are called the same."""
+    name = name_from(resolve(None, target, "none").name)
+    drafter = folder_of(name) / GGUF_NAME
+    drafter.parent.mkdir(parents=True)
+    drafter.write_bytes(b"of the first")
+    install(name, Path(target))
+    other = tmp_path / "other.gguf"
+    other.write_bytes(Path(target).read_bytes())
+    result = _train("--target", str(other))
+    assert result.exit_code == 2
+    assert "choose another name with --out" in result.stderr
+    assert drafter.read_bytes() == b"of the first"
 
 
 @pytest.mark.usefixtures("all_there")

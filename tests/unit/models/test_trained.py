@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tiny_models import TinyModels
 from trimmed_drafter import write_trimmed
 
 from edgespec.cli.root import edgespec
-from edgespec.errors import NotFound
+from edgespec.errors import BadInput, EdgespecError, NotFound
 from edgespec.models import store
 from edgespec.models.choices import Choice, chosen_for, remember
 from edgespec.models.installed import (
@@ -22,7 +23,14 @@ from edgespec.models.installed import (
     trained_dir,
 )
 from edgespec.models.pairs import resolve
-from edgespec.models.trained import GGUF_NAME, folder_of, install, name_from
+from edgespec.models.trained import (
+    GGUF_NAME,
+    check_name,
+    folder_of,
+    install,
+    name_from,
+    put_in_place,
+)
 
 
 @pytest.fixture
@@ -58,8 +66,71 @@ def test_what_was_chosen_without_it_is_forgotten(pair: InstalledPair, target: Pa
     assert chosen_for(target) is None
 
 
-def test_training_it_again_replaces_it(pair: InstalledPair) -> None:
+def _made(folder: Path, drafter: bytes = b"new") -> Path:
+    """A drafter as a training leaves it, which is in no pair yet."""
+    folder.mkdir()
+    (folder / GGUF_NAME).write_bytes(drafter)
+    return folder
+
+
+def test_training_it_again_replaces_it(pair: InstalledPair, target: Path, tmp_path: Path) -> None:
     assert name_from("Mine") == "mine"
+    check_name("mine", target)
+    put_in_place("mine", _made(tmp_path / "made"))
+    install("mine", target)
+    assert os.listdir(trained_dir()) == ["mine"]
+    again = find_installed("mine")
+    assert again is not None
+    assert again.draft is not None
+    assert [file.read_bytes() for file in again.draft.files] == [b"new"]
+    assert again.draft.size == len(b"new")
+
+
+def test_a_drafter_stays_where_the_new_one_cannot_be_put(
+    pair: InstalledPair, target: Path, tmp_path: Path
+) -> None:
+    before = (folder_of("mine") / GGUF_NAME).read_bytes()
+    with pytest.raises(FileNotFoundError):
+        put_in_place("mine", tmp_path / "never made")
+    assert (folder_of("mine") / GGUF_NAME).read_bytes() == before
+    assert resolve("mine", None, None).draft == folder_of("mine") / GGUF_NAME
+
+
+@pytest.mark.parametrize("new_one_there", [False, True])
+def test_what_was_killed_while_it_replaced_a_drafter_is_made_good(
+    pair: InstalledPair, tmp_path: Path, new_one_there: bool
+) -> None:
+    folder_of("mine").rename(trained_dir() / ".old-mine")
+    if new_one_there:
+        _made(folder_of("mine"), b"newer")
+    put_in_place("mine", _made(tmp_path / "made"))
+    assert os.listdir(trained_dir()) == ["mine"]
+    assert (folder_of("mine") / GGUF_NAME).read_bytes() == b"new"
+
+
+def test_the_name_of_another_targets_drafter_is_taken(pair: InstalledPair, target: Path) -> None:
+    other = _copied(target, target.with_name("other.gguf"))
+    with pytest.raises(BadInput, match=r"guesses for .*target\.gguf; choose another .*--out"):
+        check_name("mine", other)
+    link = target.with_name("link.gguf")
+    link.symlink_to(target)
+    check_name("mine", link)
+
+
+def test_a_target_that_is_gone_keeps_its_drafters_name(pair: InstalledPair, target: Path) -> None:
+    moved = target.rename(target.with_name("moved.gguf"))
+    with pytest.raises(BadInput, match=r"delete it first with 'edgespec rm mine'"):
+        check_name("mine", moved)
+
+
+def test_a_choice_outlives_a_pair_that_could_not_be_recorded(target: Path) -> None:
+    remember(target, Choice("target.gguf", None, "none", None, "2026-01-01", "x", 1.0, 1.0))
+    trained_dir().mkdir(parents=True)
+    _made(folder_of("mine"))
+    (data_dir() / "pairs").write_text("a file where a folder should be")
+    with pytest.raises(EdgespecError, match="cannot be used"):
+        install("mine", target)
+    assert chosen_for(target) is not None
 
 
 def test_deleting_it_leaves_its_target(pair: InstalledPair, target: Path) -> None:
