@@ -31,7 +31,7 @@ from edgespec.planning.planner import Auto
 from edgespec.proposers.combine import FirstOf, Fixed, Merged
 from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.memory import Memory
-from edgespec.proposers.model_tree import ModelTree
+from edgespec.proposers.model_tree import Branching, ModelTree
 from edgespec.proposers.ngram import NGram
 from edgespec.proposers.ngram_tree import NGramTree
 from edgespec.proposers.recycling import Recycling
@@ -137,6 +137,7 @@ class Stage:
         yield "auto", self._auto("auto", memory)
         yield "auto, tree", self._auto("tree", memory)
         yield "auto, recycling", self._auto("recycling", memory)
+        yield "auto, siblings", self._siblings()
         yield "chains", Chains(self.plain.tokens, MOST, self._seed, self.vocab)
         yield "trees", Trees(self.plain.tokens, MOST, self._seed, self.vocab)
 
@@ -170,13 +171,23 @@ class Stage:
         return recycling
 
     def _auto(self, name: str, memory: Memory) -> Auto:
-        cost, copy = CostCurve(FLAT), self.ground.copy
-        drafter = Drafter(self._small(copy), 1e-3, self._tree(copy))
-        luck = Luck.of(cost, drafter, memory, keeps=True)
+        cost = CostCurve(FLAT)
+        luck = Luck.of(cost, self._drafter(self.ground.copy), memory, keeps=True)
         answer(self.ground.target(), self.request, luck.recycler)
         sources = luck.sources(name, trees=True)
         assert luck.text in sources or name != "auto", "trees are on"
         return Auto(sources, cost)
+
+    def _siblings(self) -> Auto:
+        """Auto with nothing but a model that has its second thoughts verified too."""
+        cost = CostCurve(FLAT)
+        branching = Luck.of(cost, self._drafter(self.ground.copy)).branching
+        assert branching is not None
+        return Auto([branching], cost)
+
+    def _drafter(self, make: Callable[[], Session]) -> Drafter:
+        branching = Branching(make(), self.vocab)
+        return Drafter(self._small(make), 1e-3, self._tree(make), branching)
 
 
 def check_every_proposer(ground: Ground, temperature: float, least_same: float = 1.0) -> None:
@@ -203,7 +214,7 @@ def check_every_proposer(ground: Ground, temperature: float, least_same: float =
                 trees.add(name)
             if isinstance(proposer, Trees):
                 assert (proposer.widest, proposer.deepest_made) == (MOST, Trees.deepest)
-    missing = {*SIBLINGS, "auto, tree", "auto, recycling"} - trees
+    missing = {*SIBLINGS, "auto, tree", "auto, recycling", "auto, siblings"} - trees
     assert not missing, "these made no tree that branches"
     assert not trees & {"n-gram", "small model", "trimmed model", "first of", "chains"}
     never_vacuous(runs)
