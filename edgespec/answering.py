@@ -156,6 +156,11 @@ class Answer:
         return np.concatenate([self._given, np.array(self.ids, dtype=np.int32)])
 
     @property
+    def whole(self) -> bool:
+        """Whether the text says all that the ids say; a stop string is left out of it."""
+        return not self._narrator.stopped
+
+    @property
     def text(self) -> str:
         """The whole reply so far, with what stood already."""
         return "".join(self._said)

@@ -155,7 +155,8 @@ class Chat:
         finally:
             if answer.ids:
                 ids = answer.all_ids()
-                self._memory.keep(Spoken(messages, Message("assistant", answer.text), ids))
+                if answer.whole:  # else what was said is split into ids anew, without the stop
+                    self._memory.keep(Spoken(messages, Message("assistant", answer.text), ids))
                 self._context_used = len(ids)
 
     def _must_have_answered(self) -> Turn:

@@ -160,8 +160,7 @@ class Coupled:
         those without, so that the share of a greedy guess is its own."""
         if not self.sampling.greedy:
             scores = scores + self.sampling.temperature * self.noise.gumbel(index, ids)
-        weights = np.exp(scores - scores.max())
-        return np.asarray(weights / weights.sum())
+        return _softmax(scores)
 
     def _choose(self, row: Row, recent: Sequence[int], index: int) -> int:
         shaped = self.sampling.shaped(row, recent)
@@ -216,8 +215,7 @@ class Rejection:
         return [self.guess(row, recent, index)]
 
     def shares(self, ids: Tokens, scores: NDArray[np.float64], index: int) -> NDArray[np.float64]:
-        weights = np.exp(scores - scores.max())
-        return np.asarray(weights / weights.sum())
+        return _softmax(scores)
 
     def _distribution(self, row: Row, recent: Sequence[int]) -> Support:
         shaped = self.sampling.shaped(row, recent)
@@ -230,6 +228,11 @@ class Rejection:
         u = self.noise.uniform(stream, self.round, index) * cumulative[-1]
         at = int(np.searchsorted(cumulative, u, side="right"))
         return int(p.ids[min(at, len(p.ids) - 1)])
+
+
+def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    weights = np.exp(scores - scores.max())
+    return np.asarray(weights / weights.sum())
 
 
 def _share(row: Row, token: int) -> float:

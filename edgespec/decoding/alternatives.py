@@ -8,7 +8,7 @@ import numpy as np
 
 from edgespec.decoding.draft import Row
 from edgespec.decoding.events import Alternative
-from edgespec.decoding.sampling import best_token, kth_best
+from edgespec.decoding.sampling import best_token, best_tokens
 
 
 def considered(row: Row, token: int, most: int) -> tuple[float, tuple[Alternative, ...]]:
@@ -20,8 +20,6 @@ def considered(row: Row, token: int, most: int) -> tuple[float, tuple[Alternativ
     best = row[best_token(row)]
     # one pass over the vocabulary in float32 and one sum in float64; nothing is sorted whole
     zero = float(best) + log(float(np.exp(row - best).sum(dtype=np.float64)))
-    most = min(most, len(row))
-    ids = np.flatnonzero(row >= kth_best(row, most))
-    ids = ids[np.argsort(-row[ids], kind="stable")[:most]]
-    alternatives = tuple(Alternative(int(other), float(row[other]) - zero) for other in ids)
+    others = best_tokens(row, most)
+    alternatives = tuple(Alternative(int(other), float(row[other]) - zero) for other in others)
     return float(row[token]) - zero, alternatives

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import numpy as np
 
-from edgespec.decoding.draft import Row, Support
+from edgespec.decoding.draft import Row, Support, Tokens
 from edgespec.errors import BackendFailed, BadInput
 
 _SMALL = 8192  # scores that may be sorted outright
@@ -51,7 +52,11 @@ class Sampling:
         _within("presence_penalty", self.presence_penalty, -100.0, 100.0)
         _within("frequency_penalty", self.frequency_penalty, -100.0, 100.0)
         _within("penalty_window", self.penalty_window, 0, 2**31)
+        if not isinstance(self.logit_bias, Mapping):
+            raise BadInput(f"logit_bias is {self.logit_bias!r}; it must map token ids to numbers.")
         for token, bias in self.logit_bias.items():
+            if not isinstance(token, Integral):
+                raise BadInput(f"logit_bias has the key {token!r}; keys must be token ids.")
             _within(f"logit_bias of token {token}", bias, -1e9, 1e9)
 
     @property
@@ -132,6 +137,13 @@ def kth_best(z: Row, k: int) -> float:
         near = z[z >= np.partition(sample, rank)[rank]]
         near = near if len(near) >= k else z
     return float(np.partition(near, len(near) - k)[len(near) - k])
+
+
+def best_tokens(row: Row, k: int) -> Tokens:
+    """The k highest-scoring tokens, best first; of equals the lower id; int32 [min(k, vocab)]."""
+    k = min(k, len(row))
+    ids = np.flatnonzero(row >= kth_best(row, k))
+    return ids[np.argsort(-row[ids], kind="stable")[:k]].astype(np.int32)
 
 
 def _nucleus_edge(z: Row, top_p: float) -> float:

@@ -25,6 +25,11 @@ class Narrator:
         self._stops = StopFilter(stops)
         self._sanitizer = Sanitizer()
 
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop string ended the text, so that it says less than its tokens."""
+        return self._stops.stopped
+
     def round(self, event: Round) -> Round:
         """`event` with the text of its tokens, of what they might have been, and of its guesses."""
         tokens = tuple(self._told(item) for item in event.tokens)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from edgespec.api import AnswerOptions, Chat, Message, Model, Speculation
@@ -57,6 +59,18 @@ def test_the_ids_of_a_reply_are_in_the_next_prompt_as_they_were_said(chat: Chat)
     chat.send("Last")
     assert _held(chat)[: len(all_ids)] == all_ids
     assert differs, "this text is one where the difference shows"
+
+
+def test_what_a_stop_string_cut_off_is_not_in_the_next_prompt(pair: Model) -> None:
+    whole = pair.chat("Answer briefly.", OPTIONS).send("Hello").text
+    options = replace(OPTIONS, stop=(whole[len(whole) // 2],))
+    chat = pair.chat("Answer briefly.", options)
+    reply = chat.send("Hello")
+    assert reply.text == whole[: whole.index(options.stop[0])]
+    following = chat.send("And then?")
+    asked = [Message("system", "Answer briefly."), *chat.messages[:3]]
+    assert following.stats.prompt_tokens == len(chat._desk.encoder.encode(asked, {}))
+    assert pair.generate(asked, options).token_ids == following.token_ids
 
 
 def test_the_same_seed_tells_the_same_conversation_whoever_drafts(pair: Model) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from trials import Copy, answer, ask, unfiltered
 from edgespec.decoding.accept import Coupled, Place, Rejection
 from edgespec.decoding.draft import EMPTY, ROOT
 from edgespec.decoding.noise import Noise
-from edgespec.decoding.sampling import Sampling
+from edgespec.decoding.sampling import Sampling, best_tokens
 from edgespec.errors import BackendFailed, BadInput
 from edgespec.testing import TableScores, TableSession
 
@@ -171,3 +172,15 @@ def test_a_rejected_guess_never_counts_for_a_penalty() -> None:
     told = answer(TableSession(10, 1), request, Copy(TableSession(10, 1, noise=3.0), 4))
     assert sorted([*told.tokens, 1, 2]) == list(range(10))
     assert 0 < told.accepted < told.drafted
+
+
+@pytest.mark.parametrize("bias", [{"5": -100.0}, {2.5: 1.0}, [5], [(5, 1.0)], "5"], ids=repr)
+def test_a_bias_that_names_no_tokens_is_refused_before_the_answer(bias: Any) -> None:
+    with pytest.raises(BadInput, match="logit_bias"):
+        Sampling(logit_bias=bias)
+
+
+@pytest.mark.parametrize("k", [1, 3, 8, 50])
+def test_the_best_tokens_are_those_of_a_stable_sort(k: int) -> None:
+    row = np.array([1, 5, 5, 2, 0, 5, -3, 2], dtype=np.float32)
+    assert best_tokens(row, k).tolist() == [1, 2, 5, 3, 7, 0, 4, 6][:k]
