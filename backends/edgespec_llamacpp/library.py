@@ -24,6 +24,7 @@ from edgespec.errors import BackendMissing
 _LOG: deque[str] = deque(maxlen=400)
 _INTERRUPTED = threading.Event()
 _KEPT: list[Any] = []  # callbacks that the library holds; without a reference it would crash
+_INSTALL = 'pip install "llama-cpp-python>=0.3.36,<0.4"'
 _CPU, _INTEGRATED_GPU, _ACCELERATOR = 0, 2, 3  # enum ggml_backend_dev_type
 
 
@@ -46,8 +47,7 @@ def library() -> ModuleType:
         import llama_cpp
     except (ImportError, RuntimeError, OSError) as error:
         raise BackendMissing(
-            f"The llama.cpp backend needs llama-cpp-python ({error})."
-            " Install it with: pip install 'edgespec[llamacpp]'"
+            f"The llama.cpp backend needs llama-cpp-python ({error}). Install it with: {_INSTALL}"
         ) from error
 
     def keep(_level: int, text: bytes | None, _data: object) -> None:

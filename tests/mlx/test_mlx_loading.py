@@ -236,7 +236,7 @@ def test_without_its_library_the_line_that_installs_it_is_told(
 ) -> None:
     monkeypatch.setitem(sys.modules, "mlx.core", None)
     for use in (MlxBackend.probe, lambda: MlxBackend.load(Path(), CPU)):
-        with pytest.raises(BackendMissing, match=r"pip install 'edgespec\[mlx\]'"):
+        with pytest.raises(BackendMissing, match='pip install "mlx-lm>='):
             use()
     monkeypatch.undo()
     monkeypatch.setattr("edgespec_mlx.device.find_spec", lambda name: None)
