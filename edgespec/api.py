@@ -116,7 +116,11 @@ class Model:
 
     def __init__(self, loaded: Loaded, speculation: Speculation) -> None:
         self._desk = Desk(loaded, speculation)
-        self.info = self._desk.info
+
+    @property
+    def info(self) -> ModelInfo:
+        """What was loaded, and how exact its text is as it is guessed at now."""
+        return self._desk.info
 
     @property
     def speculation(self) -> Speculation:

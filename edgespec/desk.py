@@ -13,6 +13,7 @@ from edgespec.answering import NOTHING, Answer, Asked, Standing
 from edgespec.conversation import PromptEncoder
 from edgespec.decoding.draft import Tokens
 from edgespec.decoding.events import Event, Finished, PromptRead, Round, Stop
+from edgespec.decoding.request import RuleName
 from edgespec.decoding.stats import Stats
 from edgespec.errors import BadInput
 from edgespec.loading import Loaded
@@ -28,7 +29,8 @@ class Desk:
     def __init__(self, loaded: Loaded, speculation: Speculation) -> None:
         self.loaded = loaded
         self.encoder = PromptEncoder(loaded.models[0].tokenizer)
-        self.info = _info(loaded, self.encoder.template.note)
+        template_note = self.encoder.template.note
+        self._infos = {rule: _info(loaded, rule, template_note) for rule in RuleName}
         self._busy, self._in_use = threading.Lock(), threading.Lock()
         self._queueing = threading.RLock()  # a signal handler may cancel while it is held
         self._busy_thread: int | None = None
@@ -36,6 +38,11 @@ class Desk:
         self._waiting: WeakSet[Answer] = WeakSet()
         self._closed = False
         self.speculation = speculation
+
+    @property
+    def info(self) -> ModelInfo:
+        """What was loaded, and how exact its text is as it is guessed at now."""
+        return self._infos[RuleName(self._speculation.rule)]
 
     @property
     def speculation(self) -> Speculation:
@@ -133,7 +140,8 @@ class Desk:
                     pass
         # observed rounds have made the curve better known by now
         stats = replace(stats, calibrated_plain_speed=self.plain_tokens_per_second)
-        return Reply("".join(text), tuple(ids), why, asked.seed, self.info, stats)
+        info = self._infos[RuleName(asked.speculation.rule)]
+        return Reply("".join(text), tuple(ids), why, asked.seed, info, stats)
 
     def must_be_open(self) -> None:
         if self._closed:
@@ -150,7 +158,7 @@ class Desk:
             return next(events, None)
 
 
-def _info(loaded: Loaded, template_note: str) -> ModelInfo:
+def _info(loaded: Loaded, rule: RuleName, template_note: str) -> ModelInfo:
     pair = loaded.pair
     return ModelInfo(
         pair=pair.name,
@@ -159,7 +167,7 @@ def _info(loaded: Loaded, template_note: str) -> ModelInfo:
         backend=loaded.backend,
         device=loaded.models[0].device,
         context=loaded.target.session.caps.context,
-        exactness=loaded.exactness,
+        exactness=loaded.exactness_under(rule),
         notes=(*loaded.notes, *([template_note] if template_note else [])),
         memory=loaded.memory,
         inexact_with=loaded.inexact_with,

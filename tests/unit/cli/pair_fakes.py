@@ -76,6 +76,7 @@ if __name__ == "__main__":  # as edgespec, on a machine without the demo, with a
     import click
 
     from edgespec.cli import recommend, root, usual
+    from edgespec.models import store
 
     @click.command()
     @click.argument("pair")
@@ -83,7 +84,7 @@ if __name__ == "__main__":  # as edgespec, on a machine without the demo, with a
         click.echo(f"pulled {pair}")
 
     root.edgespec.add_command(pull, "pull")
-    usual.find_spec = lambda _: None  # type: ignore[assignment, return-value]
+    store.find_demo = lambda: None
     usual.room_here = recommend.room_here = lambda: CPU
     sys.argv[0] = "edgespec"
     root.main()

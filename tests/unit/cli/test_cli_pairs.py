@@ -223,7 +223,7 @@ def test_without_the_demo_a_pulled_pair_answers(
     snapshot = hub_repo(machine(CPU), "org/repo", {"a.gguf": weights(1), "b.gguf": weights(2)})
     record(pulled("older", snapshot / "a.gguf", pulled=1.0))
     record(pulled("newer", snapshot / "b.gguf", pulled=2.0))
-    monkeypatch.setattr("edgespec.cli.usual.find_spec", lambda _: None)
+    monkeypatch.setattr("edgespec.models.store.find_demo", lambda: None)
     cli("chat", "--plain", input="Hi\n")
     assert model.loaded[-1][0] == ("newer",)
 
@@ -237,7 +237,7 @@ def test_with_nothing_here_the_lines_to_type_are_told(
     command: tuple[str, ...],
 ) -> None:
     machine(CPU)
-    monkeypatch.setattr("edgespec.cli.usual.find_spec", lambda _: None)
+    monkeypatch.setattr("edgespec.models.store.find_demo", lambda: None)
     result = cli(*command)
     assert (result.exit_code, result.stdout, model.loaded) == (3, "", [])
     assert "edgespec pull qwen2.5-coder-1.5b (1.1 GB)" in result.stderr

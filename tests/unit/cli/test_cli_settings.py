@@ -10,6 +10,7 @@ from cli_fakes import FakeModel
 from click.testing import Result
 
 from edgespec.api import AnswerOptions, LoadOptions, Speculation
+from edgespec.loading import DEFAULT_CONTEXT
 
 Cli = Callable[..., Result]
 
@@ -35,6 +36,13 @@ def test_the_defaults_are_those_of_the_api(cli: Cli, model: FakeModel) -> None:
     assert loaded["options"] == LoadOptions()
     assert loaded["speculation"] == Speculation()
     assert options == AnswerOptions(overrides={"seed": options.overrides["seed"]})
+
+
+def test_help_says_what_a_rule_keeps_and_which_context_is_usual(cli: Cli) -> None:
+    told = " ".join(cli("run", "--help").stdout.split())
+    assert "coupled: a seed gives the same text as without guesses" in told
+    assert "rejection: only the distribution of texts is the same" in told
+    assert f"--fit may lower it. [default: the model's own, at most {DEFAULT_CONTEXT}]" in told
 
 
 def test_every_flag_reaches_the_model(cli: Cli, model: FakeModel) -> None:
