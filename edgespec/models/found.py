@@ -83,6 +83,7 @@ def places() -> dict[Place, tuple[Path, ...]]:
         Place.LLAMA_CPP: (
             _from("LLAMA_CACHE") or cache / "llama.cpp",
             home / "Library" / "Caches" / "llama.cpp",
+            (_from("LOCALAPPDATA") or home / "AppData" / "Local") / "llama.cpp",
         ),
     }
 

@@ -32,7 +32,7 @@ def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The hub's cache, empty, and no other folders of models; `edgespec rm` deletes there."""
-    for name in ("XDG_CACHE_HOME", "OLLAMA_MODELS", "LLAMA_CACHE"):
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "OLLAMA_MODELS", "LLAMA_CACHE"):
         monkeypatch.delenv(name, raising=False)
     for module in ("found", "deleting"):
         monkeypatch.setattr(f"edgespec.models.{module}.hub_cache", lambda: tmp_path / "hub")

@@ -22,7 +22,7 @@ Cli = Callable[..., Result]
 @pytest.fixture
 def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A pair in the hub's cache, its target with a copy."""
-    for name in ("XDG_CACHE_HOME", "OLLAMA_MODELS", "LLAMA_CACHE"):
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "OLLAMA_MODELS", "LLAMA_CACHE"):
         monkeypatch.delenv(name, raising=False)
     for module in ("found", "deleting"):
         monkeypatch.setattr(f"edgespec.models.{module}.hub_cache", lambda: tmp_path / "hub")

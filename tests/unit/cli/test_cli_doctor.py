@@ -196,12 +196,18 @@ def test_gpus_are_found_by_the_tools_of_their_drivers(
 def test_a_driver_tool_that_hangs_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nexec sleep 30\n")
-    (tmp_path / "nvidia-smi").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    waits: list[float] = []
+
+    def hangs(command: list[str], *, timeout: float, **_: object) -> None:
+        waits.append(timeout)
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(machine.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(machine.subprocess, "run", hangs)
     monkeypatch.setattr(machine, "_NVIDIA_DRIVER", tmp_path / "none")
-    monkeypatch.setattr(machine, "_WAIT_S", 0.1)
-    assert machine._nvidia() == ()
+    monkeypatch.setattr(machine, "_AMD_NODES", tmp_path / "none")
+    assert (*machine._nvidia(), *machine._amd()) == ()
+    assert waits == [3.0, 3.0]
 
 
 def test_a_driver_tool_that_fails_finds_nothing(

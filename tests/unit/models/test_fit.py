@@ -40,8 +40,13 @@ def message(needed: MemoryPlan, available: Available) -> str:
     return str(caught.value)
 
 
-def test_what_fits_passes() -> None:
-    check(big(), free(13))
+def test_what_fits_passes_and_a_byte_less_does_not() -> None:
+    enough = free(13)
+    check(big(), enough)
+    assert big().fits(enough)
+    short = replace(enough, main_bytes=enough.main_bytes - 1)
+    assert "too little" in message(big(), short)
+    assert not big().fits(short)
 
 
 def test_what_does_not_fit_says_by_how_much_and_what_helps_in_order() -> None:

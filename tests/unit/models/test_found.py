@@ -24,7 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
-    for name in ("XDG_CACHE_HOME", "OLLAMA_MODELS", "LLAMA_CACHE"):
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "OLLAMA_MODELS", "LLAMA_CACHE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(found, "hub_cache", lambda: home / "hub")
     return home
@@ -72,6 +72,16 @@ def test_environment_variables_move_the_places(
         (Place.OLLAMA, "m:latest"),
         (Place.LLAMA_CPP, "org/N-GGUF:Q4_0"),
     ]
+
+
+def test_llama_cpps_cache_is_found_where_windows_keeps_such(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hub_repo(home / "AppData/Local/llama.cpp", "org/N", {"N-Q4_0.gguf": gguf(1)})
+    assert [(m.place, m.name) for m in found_models()] == [(Place.LLAMA_CPP, "org/N:Q4_0")]
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    put(tmp_path / "local/llama.cpp/old-Q8_0.gguf")
+    assert [(m.place, m.name) for m in found_models()] == [(Place.LLAMA_CPP, "old-Q8_0")]
 
 
 def test_a_name_is_found_whatever_its_case(home: Path) -> None:

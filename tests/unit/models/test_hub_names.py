@@ -8,6 +8,15 @@ from edgespec.errors import EdgespecError
 from edgespec.models.hub_names import check_file
 
 
+def refusal(name: str) -> str:
+    """Why a file of this name is refused; empty where it is taken."""
+    try:
+        check_file("org/m", name)
+    except EdgespecError as error:
+        return str(error)
+    return ""
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -20,10 +29,9 @@ from edgespec.models.hub_names import check_file
     ids=ascii,
 )
 def test_a_name_that_some_system_cannot_have_is_refused(name: str) -> None:
-    with pytest.raises(EdgespecError, match="unsafe name"):
-        check_file("org/m", name)
+    assert "unsafe name" in refusal(name)
 
 
 @pytest.mark.parametrize("name", ["console.gguf", "m.con.gguf", "COM10.gguf", "auxiliary/m.gguf"])
 def test_one_that_only_looks_so_is_taken(name: str) -> None:
-    check_file("org/m", name)
+    assert refusal(name) == ""

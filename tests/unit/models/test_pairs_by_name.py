@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="makes symbolic 
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty hub cache, in a home without anything else."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("XDG_CACHE_HOME", "OLLAMA_MODELS", "LLAMA_CACHE"):
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "OLLAMA_MODELS", "LLAMA_CACHE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(found, "hub_cache", lambda: tmp_path / "hub")
     monkeypatch.chdir(tmp_path)
