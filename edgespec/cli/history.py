@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -11,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from edgespec.cli.asking import ask_to_delete
 from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.output import note, one_line, write, write_json
 from edgespec.cli.table import aligned, flowing
 from edgespec.cli.values import Whole
-from edgespec.errors import BadInput, Cancelled, NotFound
+from edgespec.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
     from edgespec.history import History, Summary
 
 _LISTED = 20
-_FORMS = (".md", ".json")
 _json_flag = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 _limit_flag = click.option(
     "--limit", type=Whole(1, 10**9), default=_LISTED, show_default=True, metavar="N",
@@ -77,21 +76,12 @@ def show(number: int, as_json: bool) -> None:
 @verbose_flag
 def export(number: int, file: Path, force: bool) -> None:
     """Write a conversation to FILE: what ends in .md as Markdown, in .json with all branches."""
-    import json
-
-    from edgespec.models.store import write_atomically
-
-    form = file.suffix.casefold()
-    if form not in _FORMS:
-        raise BadInput(f"{one_line(str(file))} must end in {' or '.join(_FORMS)}.")
-    if os.path.lexists(file) and not force:
-        raise BadInput(f"{one_line(str(file))} is there already; --force replaces it.")
     with _history() as kept:
-        if form == ".md":
-            content = kept.markdown(number)
-        else:
-            content = json.dumps(kept.as_json(number), indent=2, allow_nan=False) + "\n"
-    write_atomically(file, content.encode("utf-8", "replace"))
+        try:
+            kept.export(number, file, replaces=force)
+        except FileExistsError:
+            told = f"{one_line(str(file))} is there already; --force replaces it."
+            raise BadInput(told) from None
     write(f"Conversation {number} is now in {one_line(str(file))}.\n")
 
 
@@ -124,7 +114,7 @@ def rm(numbers: tuple[int, ...], every: bool, yes: bool, as_json: bool) -> None:
     with _history() as kept:
         doomed = _doomed(kept, numbers)
         if not yes and doomed:
-            _ask(_question(doomed))
+            ask_to_delete(_question(doomed))
         for summary in doomed:
             kept.delete(summary.id)
     if as_json:
@@ -188,16 +178,6 @@ def _question(doomed: Sequence[Summary]) -> str:
     if len(doomed) == 1:
         return f"Delete {_titled(doomed[0].title)} with {messages} for good?"
     return f"Delete {_counted(len(doomed), 'conversation')} with {messages} for good?"
-
-
-def _ask(question: str) -> None:
-    """Raises: Cancelled unless the answer is yes."""
-    try:
-        if click.confirm(question, err=True):
-            return
-    except click.Abort as error:
-        raise Cancelled("Nothing was deleted: nobody said yes. --yes deletes unasked.") from error
-    raise Cancelled("Nothing was deleted.")
 
 
 def _counted(number: int, what: str) -> str:

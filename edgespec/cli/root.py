@@ -53,7 +53,7 @@ class Root(click.Group):
         helped = command is config or not {"-h", "--help"}.isdisjoint(rest)
         if not helped and not ctx.resilient_parsing:
             check_named_config()
-            if command in (list_models, pairs, rm) and os.environ.get("HF_ENDPOINT"):
+            if command in (chat, list_models, pairs, rm) and os.environ.get("HF_ENDPOINT"):
                 check_endpoint()  # the hub's library, which knows the cache, fails over it
         return name, command, rest
 

@@ -142,6 +142,10 @@ class History:
         """The path to the head, to be read. Raises: NotFound."""
         return export.as_markdown(self.load(id))
 
+    def export(self, id: int, file: Path, *, replaces: bool = False) -> None:
+        """Write it to a file. Raises: NotFound; as export.write()."""
+        export.write(self.load(id), file, replaces=replaces)
+
     def as_json(self, id: int) -> dict[str, Any]:
         """All branches, with the figures of each answer. Raises: NotFound."""
         return export.as_data(self.load(id))

@@ -1,16 +1,23 @@
-"""A conversation as a document, and as data."""
+"""A conversation as a document, as data, and as a file of either."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
+from edgespec.errors import BadInput
 from edgespec.history.conversation import Conversation
 from edgespec.history.saved import Attachment, Saved, State
+from edgespec.models.shown import shown
+from edgespec.models.store import write_atomically
 from edgespec.text.sanitize import clean
 
+ENDINGS: Final = (".md", ".json")
 _FIGURES: Final = (
     ("completion_tokens", "{:.0f} tokens"),
     ("tokens_per_second", "{:.1f} tokens/s"),
@@ -39,6 +46,46 @@ def as_data(conversation: Conversation) -> dict[str, Any]:
         "messages": [*told, *map(_message, path)],
         "branches": [_message(m) for m in conversation.messages if m.id not in shown],
     }
+
+
+def write(conversation: Conversation, file: Path, *, replaces: bool = False) -> None:
+    """Put it into a file that only its user reads: .md as a document, .json as data.
+
+    The file is there whole or not at all. Raises: BadInput for another ending, or where there is
+    no such folder; FileExistsError for a name that is taken, unless `replaces`; EdgespecError
+    where the disk refuses.
+    """
+    if file.suffix.casefold() not in ENDINGS:
+        raise BadInput(f"{shown(file)} must end in {' or '.join(ENDINGS)}.")
+    if not file.parent.is_dir():
+        raise BadInput(f"{shown(file.parent)} is no folder; make it, or name another.")
+    if file.suffix.casefold() == ".md":
+        text = as_markdown(conversation)
+    else:
+        text = json.dumps(as_data(conversation), indent=2) + "\n"
+    content = text.encode("utf-8", "replace")
+    if replaces:
+        write_atomically(file, content)
+    else:
+        _write_new(file, content)
+
+
+def _write_new(file: Path, content: bytes) -> None:
+    try:
+        # the name is taken first, so that nobody else's file is replaced
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        raise
+    except (OSError, ValueError) as error:  # the latter for a name with a NUL
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(
+            f"{shown(file)} cannot be written ({shown(reason)}); name another."
+        ) from error
+    try:
+        write_atomically(file, content)
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
 
 
 def moment(seconds: float) -> str | None:

@@ -81,6 +81,24 @@ class InstalledPair:
     def complete(self) -> bool:
         return not any(model.missing for model in self.models)
 
+    @property
+    def fault(self) -> str:
+        """What of it is gone, and what makes it whole, in words; "" where nothing is."""
+        if self.complete:
+            return ""
+        gone = "its target" if self.target.missing else "its draft model"
+        return f"incomplete, {gone} is gone: {self.remedy}"
+
+    @property
+    def remedy(self) -> str:
+        """How it becomes whole where files of it are gone, in words."""
+        name = shown(self.name, 80)
+        if not self.trained:
+            return f"'edgespec pull {name}' fetches it again"
+        if self.target.missing:
+            return f"put it back, or delete the pair with 'edgespec rm {name}'"
+        return f"'edgespec train TARGET --out {name}' makes it anew"
+
     def path(self, model: InstalledModel) -> Path:
         """What a backend loads: the first GGUF file, or the folder of an MLX model."""
         return model.files[0] if self.format == "gguf" else model.files[0].parent

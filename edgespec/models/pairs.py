@@ -101,8 +101,7 @@ def _pulled(name: str) -> Pair | None:
     missing = found.target.missing
     if missing:
         raise NotFound(
-            f"The pair '{shown(found.name, 80)}' lacks {shown(missing[0].name)};"
-            f" {_brought_back(found)}."
+            f"The pair '{shown(found.name, 80)}' lacks {shown(missing[0].name)}; {found.remedy}."
         )
     draft, notes = _pulled_draft(found)
     return Pair(found.name, found.path(found.target), draft, notes)
@@ -113,18 +112,8 @@ def _pulled_draft(pair: InstalledPair) -> tuple[Path | None, tuple[str, ...]]:
         return None, ()
     if pair.draft.missing:
         name = shown(pair.name, 80)
-        return None, (f"The draft model of '{name}' is gone; {_brought_back(pair)}.",)
+        return None, (f"The draft model of '{name}' is gone; {pair.remedy}.",)
     return pair.path(pair.draft), ()
-
-
-def _brought_back(pair: InstalledPair) -> str:
-    """How a pair of which files are gone becomes whole, in words."""
-    name = shown(pair.name, 80)
-    if not pair.trained:
-        return f"'edgespec pull {name}' fetches it again"
-    if pair.target.missing:
-        return f"put it back, or delete the pair with 'edgespec rm {name}'"
-    return f"'edgespec train TARGET --out {name}' makes it anew"
 
 
 def _cached(remote: Remote) -> Pair:

@@ -17,10 +17,9 @@ from textual.screen import ModalScreen, Screen
 from textual.timer import Timer
 
 from edgespec.errors import EdgespecError
-from edgespec.tui.aside import aside
+from edgespec.tui.aside import Failed, aside
 from edgespec.tui.backstage import Backstage
-from edgespec.tui.commanding import obey
-from edgespec.tui.commands import COMMANDS
+from edgespec.tui.commanding import in_palette, obey
 from edgespec.tui.completion import Sources
 from edgespec.tui.composer import Composer
 from edgespec.tui.driver import chat_driver
@@ -28,7 +27,7 @@ from edgespec.tui.engine import ChatSetup
 from edgespec.tui.figures_panel import FiguresPanel
 from edgespec.tui.help_screen import HelpScreen
 from edgespec.tui.inspector import Inspector
-from edgespec.tui.keys import ACTIONS, BINDINGS, USES
+from edgespec.tui.keys import ACTIONS, BINDINGS
 from edgespec.tui.leaving import leave_when_told_to
 from edgespec.tui.listing import PaletteApp
 from edgespec.tui.prompt_box import PromptBox
@@ -119,7 +118,7 @@ class ChatApp(PaletteApp):
         self._forget_notice()
         self.prompt.focus()
         # not before the first paint: what is imported then would hold it up
-        self.call_after_refresh(self.backstage.open_for_business)
+        self.call_after_refresh(self.attempt, self.backstage.open_for_business)
         self.set_interval(1 / _FRAMES_PER_SECOND, self._frame)
         self.set_interval(_STATUS_EVERY_S, self._show_status)
         self._show_status()
@@ -128,7 +127,11 @@ class ChatApp(PaletteApp):
         """The names that /model can be completed with."""
         from edgespec.tui.models_screen import choices
 
-        self._models = tuple(one.name for one in await aside(choices) if not one.fault)
+        found = await aside(choices)
+        if isinstance(found, Failed):
+            self.backstage.fail(found.reason)
+        else:
+            self._models = tuple(one.name for one in found if not one.fault)
 
     def _frame(self) -> None:
         self.backstage.frame()
@@ -229,7 +232,8 @@ class ChatApp(PaletteApp):
         self.backstage.steering.explain(message.key, message.index)
 
     def on_inspector_resteer(self, message: Inspector.Resteer) -> None:
-        self.backstage.steering.resteer(message.key, message.index, message.alternative)
+        resteer = self.backstage.steering.resteer
+        self.attempt(partial(resteer, message.key, message.index, message.alternative))
 
     def action_choose_token(self, tokens: int, rows: int) -> None:
         self.view.move_selection(tokens, rows)
@@ -265,13 +269,16 @@ class ChatApp(PaletteApp):
             self.notice("press Ctrl+C again to quit")
 
     def action_regenerate(self) -> None:
-        self.backstage.when_ready(self.backstage.steering.regenerate)
+        self._steer(self.backstage.steering.regenerate)
 
     def action_resume(self) -> None:
-        self.backstage.when_ready(self.backstage.steering.resume)
+        self._steer(self.backstage.steering.resume)
 
     def action_replay(self) -> None:
-        self.backstage.when_ready(self.backstage.steering.replay)
+        self._steer(self.backstage.steering.replay)
+
+    def _steer(self, deed: Callable[[], None]) -> None:
+        self.attempt(partial(self.backstage.when_ready, deed))
 
     def action_edit(self) -> None:
         self.backstage.edit(1)
@@ -384,16 +391,4 @@ class ChatApp(PaletteApp):
         self.push_screen(HelpScreen())
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        for key, use in USES:
-            if use.title:
-                deed = partial(self.call_later, self.run_action, use.action)
-                yield SystemCommand(use.title, f"{key.label}: {key.meaning}", deed)
-        for command in COMMANDS:
-            name = f"/{command.name}"
-            yield SystemCommand(
-                f"{name} {command.usage}".rstrip(),
-                command.help,
-                partial(self.prompt.put, f"{name} "),
-            )
-        yield SystemCommand("Theme", "other colours", self.action_change_theme)
-        yield SystemCommand("Quit", "leave", self.action_quit)
+        return in_palette(self)

@@ -120,14 +120,17 @@ class Backstage:
     # begin and end
 
     def open_for_business(self) -> None:
-        """Load the model, and bring the history into view."""
+        """Load the model, and bring the history into view.
+
+        Raises: EdgespecError where the history cannot be read; a new conversation is open then.
+        """
         self.engine.start()
         self._setup.history.listen(self.note)
-        self._stage.composer.remember(self._setup.history.inputs(_REMEMBERED))
         self.shelf.current.set_system(self.system)
+        self._name()
+        self._stage.composer.remember(self._setup.history.inputs(_REMEMBERED))
         if self._setup.reopen and not self.shelf.reopen_latest():
             self.note("no conversation was kept yet; this is a new one")
-        self._name()
 
     def close(self, patience_s: float) -> bool:
         """Keep what came of a running answer and end the engine; whether it ended in time."""

@@ -11,10 +11,10 @@ from difflib import get_close_matches
 from pathlib import PurePath
 
 from edgespec.errors import BadInput
+from edgespec.history.export import ENDINGS
 from edgespec.models.shown import shown
 from edgespec.options import Speculation
 from edgespec.tui.commands import (
-    EXPORTS,
     Attach,
     Branch,
     ChangeSetting,
@@ -132,8 +132,8 @@ def _file(rest: str) -> Command:
 
 def _export(rest: str) -> Command:
     path = unquoted(rest)
-    if path and PurePath(path).suffix.lower() not in EXPORTS:
-        raise BadInput(f"name a file that ends in {' or '.join(EXPORTS)}")
+    if path and PurePath(path).suffix.lower() not in ENDINGS:
+        raise BadInput(f"name a file that ends in {' or '.join(ENDINGS)}")
     return Export(path)
 
 

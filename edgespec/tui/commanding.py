@@ -1,10 +1,15 @@
-"""Commands carried out: each goes to the part of the chat that it is about."""
+"""Commands: offered in the palette, and carried out by the part of the chat they are about."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
+from textual.app import SystemCommand
+
 from edgespec.tui import commands as say
+from edgespec.tui.keys import USES
 from edgespec.tui.settable import SETTINGS, in_words
 
 if TYPE_CHECKING:
@@ -32,6 +37,20 @@ def obey(app: ChatApp, command: say.Command) -> None:
         _answer(app, command)
     else:
         _keep(app, command)
+
+
+def in_palette(app: ChatApp) -> Iterator[SystemCommand]:
+    """All that the palette offers: what keys do, and commands to be gone on with."""
+    for key, use in USES:
+        if use.title:
+            deed = partial(app.call_later, app.run_action, use.action)
+            yield SystemCommand(use.title, f"{key.label}: {key.meaning}", deed)
+    for command in say.COMMANDS:
+        name = f"/{command.name}"
+        begin = partial(app.prompt.put, f"{name} ")
+        yield SystemCommand(f"{name} {command.usage}".rstrip(), command.help, begin)
+    yield SystemCommand("Theme", "other colours", app.action_change_theme)
+    yield SystemCommand("Quit", "leave", app.action_quit)
 
 
 def _set(app: ChatApp, command: _Setting) -> None:

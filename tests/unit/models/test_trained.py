@@ -149,13 +149,16 @@ def test_a_drafter_that_was_deleted_costs_the_guesses_not_the_answers(
     found = resolve("mine", None, None)
     assert (found.target, found.draft) == (target, None)
     assert "'edgespec train TARGET --out mine' makes it anew" in found.notes[0]
-    assert "incomplete: the target or the draft model is gone" in _edgespec("list").stdout
+    told = " ".join(_edgespec("list").stdout.split())
+    assert "its draft model is gone: 'edgespec train TARGET --out mine' makes it anew" in told
 
 
 def test_a_target_that_was_moved_is_named(pair: InstalledPair, target: Path) -> None:
     target.unlink()
     with pytest.raises(NotFound, match=r"lacks target\.gguf; put it back, or delete the pair"):
         resolve("mine", None, None)
+    told = " ".join(_edgespec("list").stdout.split())
+    assert "its target is gone: put it back, or delete the pair with 'edgespec rm mine'" in told
 
 
 @pytest.mark.parametrize("draft", ["../trained/../keep.gguf", "trained/../keep.gguf"])

