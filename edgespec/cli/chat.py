@@ -10,10 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from edgespec.cli.opening import open_another, open_model, tell_about_gpu
 from edgespec.cli.options import Given, shared_flags
 from edgespec.cli.output import Progress, note
+from edgespec.cli.together import check_guessing
 from edgespec.cli.usual import pair_to_chat_with
 from edgespec.errors import BadInput
 
@@ -47,6 +49,10 @@ def chat(given: Given, pair: str | None, plain: bool, no_history: bool, goes_on:
     PAIR is `demo`, a pair that was pulled, user/repo:quant, or a folder with a model and its draft
     model. Without one, and without --target, the pair that was used last answers, or the demo.
     """
+    if plain:
+        check_guessing(given)  # on the screen it can be set otherwise later
+    if goes_on:
+        _check_can_go_on(given, plain=plain, no_history=no_history)
     if pair is None and given.values["target"] is None:
         pair = pair_to_chat_with()
     given.which(pair)  # says now what does not go together
@@ -59,6 +65,26 @@ def chat(given: Given, pair: str | None, plain: bool, no_history: bool, goes_on:
             " --plain, or edgespec run for one answer."
         )
     _on_the_screen(given, pair, keeps=not no_history, goes_on=goes_on)
+
+
+def _check_can_go_on(given: Given, *, plain: bool, no_history: bool) -> None:
+    """Raises: click.UsageError for what cannot be had together with --continue."""
+    if plain:
+        raise click.UsageError(
+            "--plain keeps no conversation, so it cannot --continue one; leave one of them out"
+        )
+    if no_history:
+        source = click.get_current_context().get_parameter_source("no_history")
+        name = "EDGESPEC_NO_HISTORY" if source is ParameterSource.ENVIRONMENT else "--no-history"
+        raise click.UsageError(
+            f"with {name} no conversation is read, so none can be continued; --continue needs the"
+            " history"
+        )
+    if "system" in given.on_line:
+        raise click.UsageError(
+            "--continue goes on under the system message that the conversation has; leave --system"
+            " out, and change it in the chat with /system"
+        )
 
 
 def _on_the_screen(given: Given, pair: str | None, *, keeps: bool, goes_on: bool) -> None:

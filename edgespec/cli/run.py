@@ -17,6 +17,7 @@ from edgespec.cli.output import Progress, ReadingLine, note, one_line, say
 from edgespec.cli.printers import EventsPrinter, JsonPrinter, Printer, TextPrinter
 from edgespec.cli.shell import quoted
 from edgespec.cli.summary import summary
+from edgespec.cli.together import check_guessing
 from edgespec.decoding.events import PromptRead
 from edgespec.errors import BadInput, Cancelled
 from edgespec.text.documents import read_document, with_documents
@@ -59,6 +60,7 @@ def run(given: Given, words: tuple[str, ...], **wanted: Any) -> None:
     """
     if wanted["as_json"] and wanted["as_events"]:
         raise click.UsageError("--json and --events exclude each other; give one")
+    check_guessing(given, prediction=bool(wanted["prediction"]))
     pair, prompt = _pair_and_prompt(words)
     given.which(pair)  # a model that cannot be chosen is told before files are read
     if pair is None and "target" not in given.on_line:

@@ -28,6 +28,41 @@ def test_without_a_terminal_the_screen_chat_names_the_ways_that_work(
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("--plain --continue", "--plain keeps no conversation, so it cannot --continue one"),
+        ("--no-history --continue", "with --no-history no conversation is read"),
+        ("--continue --system Rhyme.", "leave --system out, and change it in the chat"),
+        ("--plain --proposer none --always-draft", "--always-draft says how to guess, but with"),
+        ("--plain --draft-tokens 0 --remember", "with --draft-tokens 0 nothing is guessed"),
+    ],
+)
+def test_flags_of_which_one_would_do_nothing_are_refused(
+    cli: Cli, model: FakeModel, arguments: str, told: str
+) -> None:
+    result = cli("chat", *arguments.split())
+    assert (result.exit_code, result.stdout, model.loaded) == (2, "", [])
+    assert told in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_variable_that_keeps_nothing_is_named_where_it_stops_going_on(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDGESPEC_NO_HISTORY", "1")
+    result = cli("chat", "--continue")
+    assert result.exit_code == 2
+    assert "with EDGESPEC_NO_HISTORY no conversation is read" in result.stderr
+
+
+def test_a_system_message_of_the_settings_does_not_keep_a_chat_from_going_on(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDGESPEC_SYSTEM", "Rhyme.")
+    assert "needs a full terminal" in cli("chat", "demo", "--continue").stderr
+
+
 def test_plain_chat_in_a_pipe_is_a_transcript(cli: Cli, model: FakeModel) -> None:
     result = cli("chat", "--plain", "--system", "Be brief.", input="Hello\n\nAgain")
     assert result.exit_code == 0

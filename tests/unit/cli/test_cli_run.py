@@ -91,6 +91,46 @@ def test_a_prediction_is_no_part_of_the_prompt(cli: Cli, model: FakeModel, tmp_p
     assert (prompt, options.prediction) == ("Edit it.", "print(1)\n")
 
 
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ("--proposer none --draft-tokens 4", "--draft-tokens 4 says how to guess, but with"),
+        ("--proposer none --prediction none.txt", "--prediction says how to guess, but with"),
+        ("--draft-tokens 0 --proposer tree", "with --draft-tokens 0 nothing is guessed"),
+        ("--draft-tokens 0 --always-draft", "--always-draft says how to guess, but with"),
+        ("--draft-tokens 0 --remember", "--remember says how to guess, but with"),
+    ],
+)
+def test_saying_how_to_guess_and_not_to_is_refused(
+    cli: Cli, model: FakeModel, flags: str, told: str
+) -> None:
+    result = cli("run", "demo", "Hi", *flags.split())
+    assert (result.exit_code, result.stdout, model.loaded) == (2, "", [])
+    assert told in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--proposer none --draft-tokens 0",
+        "--target t.gguf --draft d.gguf --proposer none",
+        "--proposer none --no-always-draft --draft-tokens auto",
+        "--proposer auto --draft-tokens 0",
+    ],
+)
+def test_plain_decoding_is_asked_for_in_any_way(cli: Cli, model: FakeModel, flags: str) -> None:
+    assert cli("run", "Hi", *flags.split()).exit_code == 0
+    assert len(model.loaded) == 1
+
+
+def test_what_the_settings_say_of_guessing_gives_way(
+    cli: Cli, model: FakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDGESPEC_REMEMBER", "1")
+    assert cli("run", "demo", "Hi", "--proposer", "none").exit_code == 0
+
+
 def test_json_is_one_object_with_the_promised_fields(cli: Cli) -> None:
     answer = json.loads(cli("run", "Hi", "--json", "--seed", "7").stdout)
     assert set(answer) == FIELDS
