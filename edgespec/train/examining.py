@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -21,13 +21,22 @@ QUICK_TOKENS = 4_000
 
 
 def guesses(
-    student: Student, records: Sequence[Record], vocabulary: Vocabulary, device: str
+    student: Student,
+    records: Sequence[Record],
+    vocabulary: Vocabulary,
+    device: str,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[list[Tokens], float]:
-    """For each record, the guess at each place in the target's ids, and the loss over all."""
+    """For each record, the guess at each place in the target's ids, and the loss over all.
+
+    stopped: whether the user wants it to end. Raises: KeyboardInterrupt where they do.
+    """
     found: list[Tokens] = []
     loss, places = 0.0, 0
     table = vocabulary.table()
     for start in range(0, len(records), _TOGETHER):
+        if stopped():
+            raise KeyboardInterrupt
         group = records[start : start + _TOGETHER]
         made = lesson(group, vocabulary, table)
         best, lost = _examined(student, made, device)

@@ -95,13 +95,13 @@ def learn(shop: Workshop, begun: Begun, device: str, stopped: Callable[[], bool]
     training, place = _training(shop, shape, vocabulary, device)
     held = held_out(shop.records(begun))
     seconds = max(0.0, wish.seconds * (1 - JUDGING_SHARE) - begun.gathered_s)
-    course = Course(shards, vocabulary, PASSES, seconds, wish.memory_bytes, begun.seed)
+    course = Course(shards, vocabulary, PASSES, seconds, wish.memory_bytes, begun.terms.seed)
     some = learned_from(shop.records(begun), QUICK_TOKENS)
     check = partial(_checked, sides=(some, held), vocabulary=vocabulary, device=device)
     watching = Watching(shop.tell, check if held else None, stopped)
     follow(course, training, place, shop.checkpoint, watching)
     shop.tell("judging the drafter on answers that were held out")
-    found, _ = guesses(training.student, held, vocabulary, device)
+    found, _ = guesses(training.student, held, vocabulary, device, stopped)
     learned = Learned(
         wish.name,
         folder_of(wish.name),
@@ -112,6 +112,8 @@ def learn(shop: Workshop, begun: Begun, device: str, stopped: Callable[[], bool]
         tuple(judged(held, found)),
         advice(place.passes + place.share, place.curve),
     )
+    if stopped():
+        raise KeyboardInterrupt
     _install(shop, training.student, vocabulary, learned)
     return learned
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from edgespec.models.store import cache_dir
 from edgespec.options import LoadOptions
 from edgespec.text.documents import Document
 from edgespec.train.batch import Batch, OffersBatches
-from edgespec.train.begun import Begun
+from edgespec.train.begun import Begun, Terms
 from edgespec.train.gathering import ROOM, Enough, Gathering, slots_within
 from edgespec.train.harvest import SYSTEMS, Frame, Harvest
 from edgespec.train.reading import passages, readings, unread
@@ -56,6 +57,15 @@ class Wish:
     @property
     def target(self) -> Path:
         return self.pair.target
+
+    @property
+    def terms(self) -> Terms:
+        names = sorted(text.name for text in self.texts)
+        digest = hashlib.blake2b(digest_size=16)
+        for text in sorted(text.text for text in self.texts):
+            digest.update(hashlib.blake2b(text.encode()).digest())
+        data = (*(["self"] if self.own else []), *names)
+        return Terms(self.most_ids, self.seed, data, digest.hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +103,10 @@ class Workshop:
         Raises: BadInput, OutOfMemory, ModelFileError, BackendMissing.
         """
         wish, begun = self.wish, Begun.load(self.course)
-        if begun is not None and begun.most_ids != wish.most_ids:
-            raise BadInput(
-                f"'{wish.name}' was begun with --vocabulary {begun.most_ids}; go on with that, or"
-                " begin anew with --fresh."
-            )
-        if begun is not None and begun.ids is not None:
-            return begun
+        if begun is not None:
+            begun.terms.check(wish.terms, wish.name)
+            if self._complete(begun):
+                return begun
         _must_answer(header_of(wish.target))
         # the demo answers faster in another format
         answering = best_format(wish.pair, wish.options, self.tell).target
@@ -108,7 +115,7 @@ class Workshop:
             encoder = PromptEncoder(model.tokenizer)
             if begun is None:
                 always = _always(encoder)
-                begun = Begun(model.tokenizer.vocab, always, wish.most_ids, wish.seed)
+                begun = Begun(model.tokenizer.vocab, always, wish.terms)
                 begun.save(self.course)
             self._gather(begun, model, header)
         self._settle(begun)
@@ -131,6 +138,20 @@ class Workshop:
         """Raises: BadInput."""
         for path in self.shards(begun):
             yield from read_shard(path, begun.vocab)
+
+    def _complete(self, begun: Begun) -> bool:
+        """Whether there is nothing to gather. Raises: BadInput where it is too late for more."""
+        if begun.ids is None:
+            return False
+        if begun.tokens == self.wish.tokens:
+            return True
+        if self.checkpoint.is_file():
+            # its vocabulary is that of the answers that there were
+            raise BadInput(
+                f"'{self.wish.name}' has begun to learn from the answers of --tokens"
+                f" {begun.tokens}; go on with that, or begin anew with --fresh: the answers stay."
+            )
+        return False
 
     def _gather(self, begun: Begun, model: LoadedModel, header: ModelHeader) -> None:
         wish = self.wish
@@ -156,6 +177,12 @@ class Workshop:
             seed = wish.seed * 1_000_003 + len(self.answers.shards())
             harvest = Harvest(batch, PromptEncoder(model.tokenizer), seed)
             Gathering(self.answers, self.tell, spent).gather(harvest.passes(), enough())
+            there = self.answers.census().tokens
+            if there < wish.tokens:
+                self.tell(
+                    f"the time for answers is over, with {there:,} of {wish.tokens:,} tokens;"
+                    " --time gives more"
+                )
 
     def _batch(self, model: LoadedModel, header: ModelHeader) -> Batch:
         wish = self.wish
@@ -178,13 +205,14 @@ class Workshop:
         if self.wish.own:
             begun.answers = [path.name for path in self.answers.shards()]
         begun.texts = [path.name for path in self.texts.shards()]
+        begun.tokens = self.wish.tokens
         if not self.shards(begun):
             raise BadInput(
                 "There is nothing to learn from: no answer and no text of some length; give --data"
                 " self, longer files, or more --time."
             )
         learned = (record for record in self.records(begun) if not record.held)
-        vocabulary = most_common(learned, begun.most_ids, begun.vocab, begun.always)
+        vocabulary = most_common(learned, begun.terms.most_ids, begun.vocab, begun.always)
         begun.ids = vocabulary.ids.tolist()
         begun.save(self.course)
 

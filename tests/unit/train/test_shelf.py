@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from train_trials import VOCAB, counting
 
 from edgespec.errors import BadInput
-from edgespec.train.begun import Begun
+from edgespec.train.begun import Begun, Terms
 from edgespec.train.records import NEAR, Census, Shelf, counted_shard, read_shard
 from edgespec.train.windows import bytes_in_memory, windows
 
@@ -113,7 +113,8 @@ def test_records_take_no_more_memory_than_is_counted_for_them() -> None:
     assert real <= bytes_in_memory(census) < 3 * real
 
 
-BEGUN = Begun(VOCAB, [0, 3], 64, 7, 12.5, [0, 3, 9], ["answers-00000.npz"], [])
+TERMS = Terms(64, 7, ("self", "notes.txt"), "c0ffee")
+BEGUN = Begun(VOCAB, [0, 3], TERMS, 12.5, 900, [0, 3, 9], ["answers-00000.npz"], [])
 
 
 def test_what_was_begun_is_remembered(tmp_path: Path) -> None:
@@ -132,10 +133,15 @@ def test_what_was_begun_is_remembered(tmp_path: Path) -> None:
         {"texts": [4]},
         {"vocab": 1 << 40},
         {"gathered_s": "long"},
-        {"seed": -1},
+        {"tokens": -1},
+        {"terms": None},
+        {"terms": asdict(TERMS) | {"seed": -1}},
+        {"terms": asdict(TERMS) | {"most_ids": 0}},
+        {"terms": asdict(TERMS) | {"data": [3]}},
+        {"terms": asdict(TERMS) | {"data": 3}},
         {"more": 1},
     ],
-    ids=lambda change: next(iter(change)),
+    ids=str,
 )
 def test_a_note_of_a_training_that_makes_no_sense_is_refused(
     tmp_path: Path, change: dict[str, Any]
