@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 from edgespec import backends
 from edgespec.backends import Backend, Placement, Requantizes
 from edgespec.errors import BackendFailed, EdgespecError
-from edgespec.loading import Report, measured_session
+from edgespec.loading import DEFAULT_CONTEXT, Report, measured_session
 from edgespec.models.gguf import read_header
 from edgespec.models.identity import fingerprint
 from edgespec.models.installed import trained_dir
@@ -21,7 +21,6 @@ from edgespec.planning.measure import Measurement
 
 _FORMAT, _SHIPPED = "bf16", "shipped"
 _PATIENCE_S = 120.0
-_CONTEXT = 512
 _WIDE_SHARE = 0.5  # rounds that are expected to check a draft of three
 
 
@@ -120,7 +119,7 @@ def _compare(
     for file in files:
         model = backend.load(file, Placement(options.gpu_layers, options.cpu_moe))
         try:
-            small = replace(options, context=_CONTEXT, strict=False)
+            small = replace(options, context=DEFAULT_CONTEXT, strict=False)
             expected.append(
                 _round_seconds(measured_session(model, file, small, report).measurement)
             )

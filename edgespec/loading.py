@@ -19,7 +19,7 @@ from edgespec.history.earlier import earlier_answers
 from edgespec.models import fit, memory
 from edgespec.models.available import Available, GpuMemory, available_memory, busy
 from edgespec.models.compat import check_vocabularies
-from edgespec.models.id_table import IdTable
+from edgespec.models.id_table import IdTable, vocabulary_digest
 from edgespec.models.identity import fingerprint, label_of
 from edgespec.models.model_header import ModelHeader, header_of
 from edgespec.models.pairs import Pair
@@ -28,7 +28,7 @@ from edgespec.models.store import cache_dir, write_atomically
 from edgespec.options import LoadOptions, Speculation
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.luck import Drafter, Luck
-from edgespec.planning.measure import Measurement, measure, plain_seconds
+from edgespec.planning.measure import Measurement, measure, plain_seconds, rows_at_most
 from edgespec.planning.planner import Auto
 from edgespec.planning.strict import StrictSession
 from edgespec.proposers.combine import Fixed
@@ -42,7 +42,7 @@ from edgespec.proposers.trimmed import TrimmedSession
 Report = Callable[[str], None]
 DEFAULT_CONTEXT = 4096
 SHOW_MODE_TOKENS = 4
-_SAMPLE_TOKENS = 320  # past 256, where some attention kernels change
+_SAMPLE_TOKENS = 1024  # well past 256, where some attention kernels change
 _SAMPLE = (
     " Write a short note about the tides: what moves them, when they are highest, and a list of"
     " three things to bring on a walk along the shore."
@@ -102,7 +102,7 @@ class Loaded:
     @property
     def lets_trees(self) -> bool:
         """Whether trees may be drafted for somebody who did not ask for them: where chains are
-        exact to the bit, nothing unasked may be less."""
+        exact to the bit as measured, nothing unasked may be less."""
         return self.target.session.caps.tree and not self.target.measurement.bit_exact
 
     def forget(self) -> None:
@@ -123,10 +123,16 @@ class Loaded:
     @property
     def exactness(self) -> str:
         """The same under the rule that draws alike with and without guesses, as measured here."""
+        names = " or ".join(self.inexact_with)
+        but = f", except by --proposer {names}" if names else ""
         if self._same_bits:
-            names = " or ".join(self.inexact_with)
-            but = f", except by --proposer {names}" if names else ""
             return f"bit-exact: the same text to the bit, whatever is guessed{but}"
+        if self.target.measurement.bit_exact:
+            *widths, widest = self.target.measurement.seconds
+            return (
+                f"bit-exact as measured: passes over {', '.join(map(str, widths))} and {widest}"
+                f" tokens gave the same scores{but}; --strict keeps to such passes"
+            )
         return (
             "same up to rounding: wider passes change a score by at most"
             f" {self.target.measurement.largest_difference:.2g}; --strict makes it exact"
@@ -136,11 +142,15 @@ class Loaded:
     def inexact_with(self) -> tuple[str, ...]:
         """Proposers whose guesses may change a score by rounding where chains do not: siblings
         lie in the cache in another order than a chain, and sums round by order."""
-        return ("tree", "recycling") if self._same_bits and self.target.session.caps.tree else ()
+        alike = self._same_bits or self.target.measurement.bit_exact
+        return ("tree", "recycling") if alike and self.target.session.caps.tree else ()
 
     @property
     def _same_bits(self) -> bool:
-        return self.target.measurement.bit_exact or isinstance(self.target.session, StrictSession)
+        """Whether no pass has a width that was not compared, and all that were agree."""
+        session, measurement = self.target.session, self.target.measurement
+        compared = measurement.bit_exact and measurement.covers(rows_at_most(session))
+        return compared or isinstance(session, StrictSession)
 
 
 def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
@@ -182,13 +192,13 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
         target,
         drafter,
         tuple(notes),
-        Luck.of(target.cost, drafter, _earlier(pair, options, report), keeps=options.remember),
+        Luck.of(target.cost, drafter, _earlier(checked, options, report), keeps=options.remember),
         checked.memory,
         draft_left_out=pair.draft is None and wanted.pair.draft is not None,
     )
 
 
-def _earlier(pair: Pair, options: LoadOptions, report: Report) -> Memory | None:
+def _earlier(checked: _Checked, options: LoadOptions, report: Report) -> Memory | None:
     """What this pair answered before, where the user lets it be looked up and there is some."""
     if not options.remember:
         return None
@@ -198,7 +208,8 @@ def _earlier(pair: Pair, options: LoadOptions, report: Report) -> Memory | None:
         report(f"earlier answers are not looked up: {error}")
         return None
     try:
-        answers = list(earlier_answers(history, pair.name, MOST_TOKENS))
+        vocabulary = vocabulary_digest(checked.header.tokens)
+        answers = list(earlier_answers(history, checked.pair.name, vocabulary, MOST_TOKENS))
     finally:
         history.close()
     return Memory(answers) if answers else None
@@ -327,19 +338,23 @@ def measured_session(
         options.context, options.threads, options.kv_type, options.flash_attention
     )
     session: Session = model.session(settings)
+    sample = model.tokenizer.encode(_SAMPLE * 40, special=False)
+    sample = sample[: min(_SAMPLE_TOKENS, session.caps.context // 2)]
     file = _measurement_file(model, path, options)
     measurement = _remembered(file)
+    if measurement is not None and measurement.sample < len(sample):
+        measurement = None  # a longer text may be read by other kernels
     at_rest = (measurement is not None and measurement.at_rest) or not busy()
     if measurement is None or at_rest > measurement.at_rest:
         report(f"measuring what a pass of {label_of(path)} costs here; once, for some seconds")
-        prompt = model.tokenizer.encode(_SAMPLE * 12, special=False)
-        room = min(_SAMPLE_TOKENS, session.caps.context // 2)
-        measurement = measure(session, prompt[:room])
-        measurement = replace(measurement, at_rest=at_rest and measurement.plausible)
+        measurement = measure(session, sample)
+        if not measurement.plausible:
+            measurement = measure(session, sample)  # what is said twice is believed
+        measurement = replace(measurement, at_rest=at_rest)
         if not at_rest:
             report("other programs keep this machine busy; it is measured again when they do not")
         _remember(file, measurement, report)
-    if not options.strict or measurement.bit_exact:
+    if not options.strict:
         return Measured(session, _curve(measurement, measurement.seconds), measurement)
     strict = StrictSession(session, measurement.strict_widths())
     cost = {n: measurement.seconds[strict.width(n)] for n in range(1, strict.caps.rows + 1)}

@@ -1,7 +1,8 @@
 """What this machine does with this model: the cost of wide passes, and which widths agree.
 
-One run measures both: a short text is decoded at each width, the passes are timed and their
-scores compared bit for bit. Some kernels change with the width of a pass, and rounding with them.
+One run measures both: a text is decoded at each width, the passes are timed and their scores
+compared bit for bit. Some kernels change with the width of a pass or with the length of the text,
+and rounding with them.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ import numpy as np
 from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row, Tokens
 from edgespec.decoding.session import Session
 
-WIDTHS = (1, 2, 4, 8, 16)
+WIDTHS = (1, 2, 4, 8, 16)  # measured beside the widest that a session takes
 WITHIN_S = 3.0
-_BEGINNING = 48
+_WARMING, _BEGINNING = 16, 48
+_ROUNDS = 6
+_READ_ANEW = 8  # times that a cache which cannot go back reads the text
 _LEAST = 0.95  # plain passes that two rows can take, noise included
 _DEAREST, _DEAREST_ALONE = 1.5, 2.5  # plain passes that strict plain decoding may cost
 
@@ -30,14 +33,16 @@ _DEAREST, _DEAREST_ALONE = 1.5, 2.5  # plain passes that strict plain decoding m
 class Measurement:
     """Seconds by width, widths grouped by equal scores, and the largest difference to width 1.
 
-    context: tokens of text after which the passes were compared. token_s: seconds that a row
-    takes longer for each further token of text. at_rest: whether nothing else ran meanwhile.
+    context: tokens of text after which the passes were compared. sample: tokens that there were
+    for it; fewer were used where reading them all would have taken too long. token_s: seconds that
+    a row takes longer for each further token of text. at_rest: whether nothing else ran meanwhile.
     """
 
     seconds: dict[int, float]
     classes: tuple[tuple[int, ...], ...]
     largest_difference: float
     context: int
+    sample: int
     token_s: float = 0.0
     at_rest: bool = True
 
@@ -47,6 +52,7 @@ class Measurement:
             "classes": [list(c) for c in self.classes],
             "largest_difference": self.largest_difference,
             "context": self.context,
+            "sample": self.sample,
             "token_s": self.token_s,
             "at_rest": self.at_rest,
         }
@@ -63,8 +69,9 @@ class Measurement:
         token_s = float(data["token_s"])
         if not 0 <= token_s < math.inf:
             raise ValueError("a longer text takes no less time")
-        largest, context = float(data["largest_difference"]), int(data["context"])
-        return cls(seconds, classes, largest, context, token_s, bool(data["at_rest"]))
+        largest, at_rest = float(data["largest_difference"]), bool(data["at_rest"])
+        context, sample = int(data["context"]), int(data["sample"])
+        return cls(seconds, classes, largest, context, sample, token_s, at_rest)
 
     @property
     def plausible(self) -> bool:
@@ -76,47 +83,62 @@ class Measurement:
         """Whether passes of every measured width give the same bits."""
         return len(self.classes) == 1
 
-    def strict_widths(self, dearest_plain: float | None = None) -> tuple[int, ...]:
-        """The widths that strict decoding may use: one class, whose narrowest pass stands for
-        plain decoding and must not cost more than `dearest_plain` plain passes.
+    def covers(self, rows: int) -> bool:
+        """Whether every width up to `rows` was measured."""
+        return self.seconds.keys() >= set(range(1, rows + 1))
 
+    def strict_widths(self, dearest_plain: float | None = None) -> tuple[int, ...]:
+        """The widths that strict decoding may use: those of WIDTHS in one class, whose narrowest
+        pass stands for plain decoding and must not cost more than `dearest_plain` plain passes.
+
+        The widest that a session takes is left out: padding to it costs much time and context.
         By default more may be paid where width 1 agrees with no other, so that only a wider class
         leaves room for guesses.
         """
         if dearest_plain is None:
             dearest_plain = _DEAREST_ALONE if (1,) in self.classes else _DEAREST
-        allowed = [c for c in self.classes if self.seconds[c[0]] <= dearest_plain * self.seconds[1]]
+        narrow = [tuple(n for n in c if n <= WIDTHS[-1]) for c in self.classes]
+        dearest_s = dearest_plain * self.seconds[1]
+        allowed = [c for c in narrow if c and self.seconds[c[0]] <= dearest_s]
         return max(allowed, key=lambda c: (c[-1], -c[0]))
+
+
+def rows_at_most(session: Session) -> int:
+    """Rows of the widest pass that may be taken back."""
+    rows, rollback = session.caps.rows, session.caps.rollback
+    return rows if rollback is None else min(rows, rollback + 1)
 
 
 def measure(session: Session, prompt: Sequence[int], within_s: float = WITHIN_S) -> Measurement:
     """Time and compare passes of several widths after `prompt`, in about `within_s` seconds.
 
-    Attention kernels may change with the length of the text, so a long prompt is better; only
-    its beginning is used where reading it would take more than half as long again.
+    Attention kernels may change with the length of the text, so a long prompt is better; of one
+    that takes more than half as long again to read, only the beginning is used.
     """
-    tokens = _affordable(session, np.asarray(prompt, dtype=np.int32), within_s / 2)
+    sample = np.asarray(prompt, dtype=np.int32)
+    tokens = _affordable(session, sample, within_s / 2)
     started = perf_counter()
-    rows_at_most, rollback = session.caps.rows, session.caps.rollback
-    if rollback is not None:
-        rows_at_most = min(rows_at_most, rollback + 1)
-    widths = [n for n in WIDTHS if n <= rows_at_most]
+    most = min(rows_at_most(session), session.caps.context - len(tokens))
+    widths = sorted({*(n for n in WIDTHS if n <= most), most})
     _timed(session, tokens, [], 1)  # reads the prompt and warms the machine up
-    plain_s = min(_timed(session, tokens, [], 2))
+    times = {1: _timed(session, tokens, [], 2)}
+    plain_s = min(times[1])
     positions = 16 if plain_s < within_s / 90 else 8 if plain_s < within_s / 50 else 4
     text, plain_rows = _greedy(session, tokens, positions)
+    text = (text * widths[-1])[: max(positions, widths[-1])]
     digests, difference = {1: _digest(plain_rows)}, 0.0
     for n in widths[1:]:  # the scores of all widths at once would be many megabytes
-        rows = _rows_at(session, tokens, text, n)[:positions]
+        rows, times[n] = _rows_at(session, tokens, text, n, positions)
         digests[n] = _digest(rows)
         difference = max(difference, float(np.abs(plain_rows - rows).max()))
-    times: dict[int, list[float]] = defaultdict(list)
-    while not times or (perf_counter() - started < within_s and len(times[1]) < 12):
+    for _ in range(_ROUNDS):
         for n in widths:
-            times[n] += _timed(session, tokens, text[: n - 1], 2 if n <= 4 else 1)
+            if perf_counter() - started + min(times[n]) < within_s:
+                times[n] += _timed(session, tokens, text[: n - 1], 2 if n <= 4 else 1)
     seconds = {n: min(times[n]) for n in widths}  # whatever else the machine did only adds
-    token_s = _token_seconds(session, tokens, text[: widths[-1] - 1], seconds[widths[-1]])
-    return Measurement(seconds, _classes(digests), difference, len(tokens), token_s)
+    wide = min(most, WIDTHS[-1])
+    token_s = _token_seconds(session, tokens, text[: wide - 1], seconds[wide])
+    return Measurement(seconds, _classes(digests), difference, len(tokens), len(sample), token_s)
 
 
 def _token_seconds(
@@ -131,12 +153,19 @@ def _token_seconds(
 
 
 def _affordable(session: Session, prompt: Tokens, within_s: float) -> Tokens:
-    """As much of the prompt as can be read within a time."""
+    """As much of the prompt as can be read within a time, at least its beginning.
+
+    A few tokens are read before time is taken: the first pass brings the file into memory.
+    """
+    if session.caps.rollback is not None:
+        within_s /= _READ_ANEW
+    for _ in session.prefill(prompt[:_WARMING]):
+        pass
     started = perf_counter()
     for _ in session.prefill(prompt[:_BEGINNING]):
         pass
-    whole_s = (perf_counter() - started) * len(prompt) / _BEGINNING
-    return prompt if whole_s <= within_s else prompt[:_BEGINNING]
+    token_s = max(perf_counter() - started, 1e-9) / (_BEGINNING - _WARMING)
+    return prompt[: max(_BEGINNING, int(within_s / token_s))]
 
 
 def plain_seconds(session: Session, prompt: Sequence[int]) -> float:
@@ -144,7 +173,7 @@ def plain_seconds(session: Session, prompt: Sequence[int]) -> float:
     return min(_timed(session, np.asarray(prompt, dtype=np.int32), [], 6)[1:])
 
 
-def _timed(session: Session, prompt: Any, guesses: Sequence[int], times: int) -> list[float]:
+def _timed(session: Session, prompt: Tokens, guesses: Sequence[int], times: int) -> list[float]:
     """Seconds of passes over the pending token and `guesses`."""
     draft, seconds = Draft.chain(list(guesses), "measure"), []
     for _ in range(times):
@@ -157,11 +186,8 @@ def _timed(session: Session, prompt: Any, guesses: Sequence[int], times: int) ->
     return seconds
 
 
-def _greedy(session: Session, prompt: Any, positions: int) -> tuple[list[int], Row]:
-    """The next tokens by plain decoding, and their scores, float32 [positions, vocab].
-
-    The text is filled up to the widest pass; scores are compared at `positions` only.
-    """
+def _greedy(session: Session, prompt: Tokens, positions: int) -> tuple[list[int], Row]:
+    """The next tokens by plain decoding, and their scores, float32 [positions, vocab]."""
     for _ in session.prefill(prompt):
         pass
     text, rows = [], []
@@ -170,24 +196,29 @@ def _greedy(session: Session, prompt: Any, positions: int) -> tuple[list[int], R
         rows.append(row)
         text.append(int(row.argmax()))
         session.commit((), text[-1])
-    text += text[: max(0, WIDTHS[-1] - positions)]
     return text, np.stack(rows)
 
 
-def _rows_at(session: Session, prompt: Any, text: Sequence[int], width: int) -> Row:
-    """The scores of the same positions as `_greedy`, from passes of one width."""
+def _rows_at(
+    session: Session, prompt: Tokens, text: Sequence[int], width: int, positions: int
+) -> tuple[Row, list[float]]:
+    """The scores of the same positions as `_greedy`, from passes of one width, and how many
+    seconds each pass took. text: at least as long as the pass is wide."""
     for _ in session.prefill(prompt):
         pass
-    rows: list[Row] = []
-    at = 0
-    while len(rows) < len(text):
+    rows, seconds, at = list[Row](), list[float](), 0
+    while len(rows) < positions:
         guesses = list(text[at : at + width - 1])
-        guesses += [text[0]] * (width - 1 - len(guesses))
+        guesses += text[: width - 1 - len(guesses)]
+        started = perf_counter()
         scores = session.verify(Draft.chain(guesses, "measure"))
-        rows += [scores.logits(node).copy() for node in range(ROOT, width - 1)]
-        at += width
-        session.commit(tuple(range(width - 1)), text[min(at, len(text)) - 1])
-    return np.stack(rows[: len(text)])
+        scores.top(ROOT)
+        seconds.append(perf_counter() - started)
+        compared = min(width, positions - at)
+        rows += [scores.logits(node).copy() for node in range(ROOT, compared - 1)]
+        at += compared
+        session.commit(tuple(range(compared - 1)), text[at - 1])
+    return np.stack(rows), seconds
 
 
 def _digest(rows: Row) -> str:

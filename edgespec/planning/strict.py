@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from edgespec.decoding.draft import ROOT, Draft, Tokens
+from edgespec.decoding.draft import Draft, Tokens
 from edgespec.decoding.session import Caps, Scores, Session
 
 _FILLER = "filler"
@@ -31,6 +31,9 @@ class StrictSession:
     def prefill(self, tokens: Tokens) -> Iterator[int]:
         return self.inner.prefill(tokens)
 
+    def held(self, tokens: Tokens) -> int:
+        return self.inner.held(tokens)
+
     def verify(self, draft: Draft) -> Scores:
         return self.inner.verify(_padded(draft, self.width(len(draft) + 1) - 1))
 
@@ -54,8 +57,7 @@ def _padded(draft: Draft, nodes: int) -> Draft:
     if not missing:
         return draft
     n = len(draft)
-    parents = [*draft.parents, *range(n - 1, n - 1 + missing)]
-    parents[n] = n - 1 if n else ROOT
+    parents = [*draft.parents, *range(n - 1, n - 1 + missing)]  # the first follows the last guess
     return Draft(
         [*draft.tokens, *([draft.tokens[-1] if n else 0] * missing)],
         parents,

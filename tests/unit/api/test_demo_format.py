@@ -10,6 +10,7 @@ from tiny_models import TinyModels
 from edgespec import demo
 from edgespec.backends import Placement
 from edgespec.errors import BackendFailed
+from edgespec.loading import DEFAULT_CONTEXT
 from edgespec.models.pairs import Pair
 from edgespec.options import LoadOptions
 from edgespec.planning.measure import Measurement
@@ -56,9 +57,9 @@ class Machine:
         seconds = {n: plain + row * (n - 1) for n in (1, 2, 4, 8, 16)}
 
         class Measured:
-            measurement = Measurement(seconds, ((1, 2, 4, 8, 16),), 0.0, context=48)
+            measurement = Measurement(seconds, ((1, 2, 4, 8, 16),), 0.0, context=48, sample=48)
 
-        assert options.context == 512
+        assert options.context == DEFAULT_CONTEXT, "as it will be, so that it is measured once"
         assert not options.strict
         return Measured()
 

@@ -172,6 +172,7 @@ def _measurement(**changes: object) -> bytes:
         "classes": [[1]],
         "largest_difference": 0,
         "context": 9,
+        "sample": 128,
         "token_s": 0,
         "at_rest": True,
     }
@@ -195,6 +196,7 @@ def _measurement(**changes: object) -> bytes:
         _measurement(token_s=-1),
         _measurement(token_s=float("inf")),
         _measurement(context=None),
+        _measurement(sample=None),
     ],
 )
 def test_a_damaged_measurement_is_made_anew(
@@ -238,7 +240,7 @@ def test_strict_text_is_the_same_to_the_bit_and_says_so(
 ) -> None:
     draft = str(tiny_models(layers=2, noise=0.03))
     model = opened(draft=draft, strict=True, kv_type="f32", flash_attention="off")
-    assert model.info.exactness.startswith("bit-exact")
+    assert model.info.exactness.startswith("bit-exact: ")
     texts = set()
     for speculation in (Speculation("none"), Speculation("draft", draft_tokens=6)):
         model.speculation = speculation

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from edgespec.decoding.draft import ROOT, Draft
+from edgespec.decoding.draft import ROOT, Draft, Tokens
 from edgespec.decoding.events import Finished, Round, Stop
 from edgespec.decoding.loop import speculate
 from edgespec.decoding.proposer import Budget, State
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
+from edgespec.decoding.session import Scores
 from edgespec.planning.measure import WIDTHS, Measurement, measure, plain_seconds
 from edgespec.planning.strict import StrictSession
 from edgespec.proposers.nothing import Nothing
 from edgespec.testing import TableScores, TableSession, read
 
 V = 6
+WIDEST = 65  # rows that a table session takes
 PROMPT = [1, 2, 3, 4, 5, 0, 1, 2]
 
 
@@ -43,33 +45,60 @@ def _session(rounding: Callable[[int], float] = lambda width: 0.0) -> Rounds:
 
 def test_widths_that_round_alike_are_found() -> None:
     found = measure(_session(lambda width: 0.25 * (width >= 4)), PROMPT, within_s=0.05)
-    assert found.classes == ((1, 2), (4, 8, 16))
+    assert found.classes == ((1, 2), (4, 8, 16, WIDEST))
     assert found.largest_difference == pytest.approx(0.25, abs=1e-5)
     assert not found.bit_exact
 
 
 def test_a_session_that_rounds_alike_everywhere_is_exact() -> None:
     found = measure(_session(), PROMPT, within_s=0.05)
-    assert found.classes == (WIDTHS,)
+    assert found.classes == ((*WIDTHS, WIDEST),)
     assert found.bit_exact
     assert found.largest_difference == 0
 
 
 def test_each_width_may_be_a_class_of_its_own() -> None:
     found = measure(_session(lambda width: 0.1 * width), PROMPT, within_s=0.05)
-    assert found.classes == ((1,), (2,), (4,), (8,), (16,))
+    assert found.classes == ((1,), (2,), (4,), (8,), (16,), (WIDEST,))
+
+
+def test_the_widest_pass_is_compared_too() -> None:
+    found = measure(_session(lambda width: 0.5 * (width >= 64)), PROMPT, within_s=0.05)
+    assert found.classes == (WIDTHS, (WIDEST,))
+    assert found.largest_difference == pytest.approx(0.5, abs=1e-5)
+    assert not found.bit_exact
+
+
+@pytest.mark.parametrize("length", [8, 50])
+def test_where_little_fits_behind_the_text_passes_are_narrower(length: int) -> None:
+    session = Rounds(V, context=70)
+    found = measure(session, (PROMPT * 7)[:length], within_s=0.02)
+    assert max(found.seconds) == min(WIDEST, 70 - length)
+
+
+def test_a_measurement_covers_widths_that_leave_no_gap() -> None:
+    found = Measurement(dict.fromkeys((1, 2, 3, 5), 1.0), ((1, 2, 3, 5),), 0.0, 48, 48)
+    assert found.covers(3)
+    assert not found.covers(4)
+    assert not found.covers(5)
 
 
 def test_every_width_is_timed() -> None:
     found = measure(_session(), PROMPT, within_s=0.05)
-    assert set(found.seconds) == set(WIDTHS)
+    assert tuple(found.seconds) == (*WIDTHS, WIDEST)
     assert all(seconds > 0 for seconds in found.seconds.values())
     assert plain_seconds(_session(), PROMPT) > 0
 
 
 @pytest.mark.parametrize(
     ("rollback", "rows", "widths"),
-    [(None, 65, WIDTHS), (0, 65, (1,)), (3, 65, (1, 2, 4)), (None, 5, (1, 2, 4))],
+    [
+        (None, 65, (*WIDTHS, 65)),
+        (0, 65, (1,)),
+        (3, 65, (1, 2, 4)),
+        (None, 5, (1, 2, 4, 5)),
+        (None, 20, (*WIDTHS, 20)),
+    ],
 )
 def test_only_widths_that_the_session_takes_are_measured(
     rollback: int | None, rows: int, widths: tuple[int, ...]
@@ -88,13 +117,19 @@ def test_a_measurement_survives_json() -> None:
 def test_strict_widths_are_the_widest_class_that_is_not_too_dear() -> None:
     def strict(classes: tuple[tuple[int, ...], ...], t2: float, t4: float) -> tuple[int, ...]:
         seconds = {1: 1.0, 2: t2, 4: t4, 8: 3.0, 16: 5.0}
-        return Measurement(seconds, classes, 0.1, context=48).strict_widths()
+        return Measurement(seconds, classes, 0.1, context=48, sample=48).strict_widths()
 
     assert strict(((1,), (2, 4, 8, 16)), 1.4, 1.8) == (2, 4, 8, 16)
     assert strict(((1,), (2, 4, 8, 16)), 1.9, 2.2) == (2, 4, 8, 16)
     assert strict(((1,), (2, 4, 8, 16)), 2.6, 2.7) == (1,)
     assert strict(((1, 2), (4, 8, 16)), 1.4, 1.8) == (1, 2)
     assert strict(((1, 2), (4, 8, 16)), 1.4, 1.5) == (4, 8, 16)
+
+
+@pytest.mark.parametrize("wide", [((*WIDTHS, WIDEST),), (WIDTHS, (WIDEST,))])
+def test_nothing_is_padded_to_the_widest_pass_of_all(wide: tuple[tuple[int, ...], ...]) -> None:
+    seconds = dict.fromkeys((*WIDTHS, WIDEST), 1.0)
+    assert Measurement(seconds, wide, 0.1, context=48, sample=48).strict_widths() == WIDTHS
 
 
 @pytest.mark.parametrize(("guesses", "width"), [(0, 2), (1, 2), (2, 4), (3, 4), (4, 8), (7, 8)])
@@ -122,13 +157,13 @@ def test_filler_changes_no_score_and_is_never_committed(guesses: int) -> None:
 
 
 class Truth(Nothing):
-    """Guesses the answer it was told, a few tokens at a time."""
+    """Guesses the answer it was told, up to `most` tokens at a time."""
 
-    def __init__(self, truth: list[int]) -> None:
-        self.truth = truth
+    def __init__(self, truth: list[int], most: int = 4) -> None:
+        self.truth, self.most = truth, most
 
     def propose(self, state: State, budget: Budget) -> Draft:
-        length = min(state.index % 5, budget.nodes)
+        length = min(state.index % (self.most + 1), budget.nodes)
         return Draft.chain(self.truth[state.index : state.index + length], "truth")
 
 
@@ -143,17 +178,16 @@ def _answer(session: object, proposer: Nothing, tokens: int = 40) -> tuple[list[
     return said, why
 
 
-def _loud(width: int) -> float:
-    """Not a shift of all scores alike but of one: it changes what is said."""
-    return 0.0 if width >= 2 else 3.0
+class RoundsOne(TableSession):
+    """Not all scores are shifted alike but one, which changes what is said: in wider passes it is
+    less, in plain ones more."""
 
-
-class RoundsOne(Rounds):
     def verify(self, draft: Draft) -> TableScores:
-        scores = TableSession.verify(self, draft)
+        scores = super().verify(draft)
+        assert isinstance(scores, TableScores)
         rows = {node: row.copy() for node, row in scores.rows.items()}
         for row in rows.values():
-            row[0] += np.float32(_loud(len(draft) + 1))
+            row[0] += np.float32(-3.0 if draft else 3.0)
         return TableScores(rows)
 
 
@@ -162,7 +196,30 @@ def test_strict_text_is_the_same_where_loose_text_is_not() -> None:
     fast, _ = _answer(StrictSession(RoundsOne(V), (2, 4, 8)), Truth(plain))
     assert fast == plain
     loose, _ = _answer(RoundsOne(V), Nothing())
-    assert loose != plain, "rounding of this size is heard, or the test would show nothing"
+    guessed, _ = _answer(RoundsOne(V), Truth(loose))
+    assert guessed != loose, "rounding of this size is heard, or the test would show nothing"
+
+
+class RoundsBetween(RoundsOne):
+    """Rounds alike at every width that is measured, and at no other."""
+
+    def verify(self, draft: Draft) -> TableScores:
+        measured = len(draft) + 1 in (*WIDTHS, WIDEST)
+        return TableSession.verify(self, draft) if measured else super().verify(draft)
+
+
+def test_strict_text_keeps_to_what_was_measured_however_much_is_guessed() -> None:
+    found = measure(RoundsBetween(V), PROMPT, within_s=0.02)
+    assert found.bit_exact
+
+    def strict() -> StrictSession:
+        return StrictSession(RoundsBetween(V), found.strict_widths())
+
+    plain, _ = _answer(strict(), Nothing(), 200)
+    assert _answer(strict(), Truth(plain, most=64), 200)[0] == plain
+    loose, _ = _answer(RoundsBetween(V), Nothing(), 200)
+    guessed, _ = _answer(RoundsBetween(V), Truth(loose, most=64), 200)
+    assert guessed != loose, "rounding of this size is heard, or the test would show nothing"
 
 
 @pytest.mark.parametrize("context", [30, 31, 37])
@@ -183,8 +240,56 @@ def test_strict_caps_keep_drafts_inside_the_class_and_without_siblings() -> None
 
 def test_a_pass_of_two_that_is_cheaper_than_a_plain_one_is_not_believed() -> None:
     def measured(two: float) -> Measurement:
-        return Measurement({1: 1.0, 2: two, 4: 2.0}, ((1, 2, 4),), 0.0, context=48)
+        return Measurement({1: 1.0, 2: two, 4: 2.0}, ((1, 2, 4),), 0.0, context=48, sample=48)
 
     assert measured(1.5).plausible
     assert measured(0.97).plausible
     assert not measured(0.8).plausible
+
+
+class Slow(TableSession):
+    """Passes take time on a clock of its own; the first of all takes `cold_s` more."""
+
+    def __init__(self, token_s: float, cold_s: float, context: int = 4096) -> None:
+        super().__init__(V, context=context)
+        self.token_s, self.cold_s, self.now = token_s, cold_s, 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def prefill(self, tokens: Tokens) -> Iterator[int]:
+        held = len(self.cache)
+        for cached in super().prefill(tokens):
+            self.now += self.token_s * max(0, cached - held) + self._warmed(cached)
+            held = cached
+            yield cached
+
+    def verify(self, draft: Draft) -> Scores:
+        self.now += self.token_s * (len(draft) + 1)
+        return super().verify(draft)
+
+    def _warmed(self, cached: int) -> float:
+        cold_s, self.cold_s = (self.cold_s, 0.0) if cached else (0.0, self.cold_s)
+        return cold_s
+
+
+@pytest.mark.parametrize(
+    ("token_s", "cold_s", "used"),
+    [(0.001, 0.0, 1000), (0.001, 9.0, 1000), (0.01, 9.0, 150), (1.0, 0.0, 48)],
+)
+def test_as_much_text_is_used_as_time_allows_and_the_first_pass_does_not_count(
+    token_s: float, cold_s: float, used: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Slow(token_s, cold_s)
+    monkeypatch.setattr("edgespec.planning.measure.perf_counter", session.clock)
+    found = measure(session, PROMPT * 125, within_s=3.0)
+    assert (found.context, found.sample) == (pytest.approx(used, abs=1), 1000)
+
+
+def test_a_cache_that_cannot_go_back_reads_less_since_it_reads_anew_for_every_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = Slow(0.001, 0.0)
+    monkeypatch.setattr("edgespec.planning.measure.perf_counter", session.clock)
+    session.caps = replace(session.caps, rollback=0)
+    assert measure(session, PROMPT * 125, within_s=3.0).context < 250
