@@ -43,6 +43,53 @@ def test_it_asks_first_and_only_yes_deletes(cli: Cli, cache: Path) -> None:
     assert cli("rm", "one", input="y\n").stdout == "Deleted the pair one; 3 MB freed.\n"
 
 
+@pytest.fixture
+def while_asked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """`while_asked(work)` does it in the time before the first answer; every answer is yes."""
+
+    def set_up(work: Callable[[], object]) -> list[str]:
+        questions: list[str] = []
+
+        def confirm(question: str, **_: object) -> bool:
+            questions.append(question)
+            if len(questions) == 1:
+                work()
+            return True
+
+        monkeypatch.setattr("edgespec.cli.removing.click.confirm", confirm)
+        return questions
+
+    return set_up
+
+
+def test_what_came_to_be_used_before_the_yes_stays_and_is_asked_for_again(
+    cli: Cli, cache: Path, while_asked: Callable[..., list[str]]
+) -> None:
+    snapshot = hub_repo(cache, "org/M", {f"{n}.gguf": weights(n) for n in (1, 2, 3)})
+    record(pulled("one", snapshot / "1.gguf", snapshot / "3.gguf"))
+    two = pulled("two", snapshot / "2.gguf", snapshot / "3.gguf")
+    questions = while_asked(lambda: record(two))
+    result = cli("rm", "one")
+    assert questions == [f"Delete the pair one? This frees {size}." for size in ("2 kB", "1 kB")]
+    assert result.stdout == "Deleted the pair one; 1 kB freed.\n"
+    assert result.stderr.startswith("note: what would go has changed meanwhile; what two uses")
+    assert blobs(cache) == {b"\x02", b"\x03"}
+    found = find_installed("two")
+    assert found is not None
+    assert found.complete
+
+
+def test_what_somebody_else_deleted_before_the_yes_is_told(
+    cli: Cli, cache: Path, while_asked: Callable[..., list[str]]
+) -> None:
+    snapshot = hub_repo(cache, "org/M", {"t.gguf": weights(1)})
+    record(pulled("one", snapshot / "t.gguf"))
+    questions = while_asked(lambda: cli("rm", "one", "--yes"))
+    result = cli("rm", "one")
+    assert (result.exit_code, result.stdout, len(questions)) == (3, "", 1)
+    assert "one is not on this machine" in result.stderr
+
+
 def test_other_files_of_the_same_snapshot_stay(cli: Cli, cache: Path) -> None:
     files = {"t.gguf": weights(1), "other-Q8_0.gguf": weights(2)}
     snapshot = hub_repo(cache, "org/M", files)
