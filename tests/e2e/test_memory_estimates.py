@@ -22,6 +22,8 @@ from edgespec.models.split import read_model
 from edgespec.models.store import find_demo
 from edgespec_llamacpp import LlamaCppBackend, library
 
+pytest.importorskip("llama_cpp", reason="llama.cpp is not installed")
+
 MIB = 1 << 20
 _BUFFER = re.compile(r"(\w+) +(model|KV|RS|output|compute) buffer size = +([\d.]+) MiB")
 _WIDTH, _HEADS, _KV_HEADS, _HIDDEN, _VOCAB = 128, 4, 2, 256, 384

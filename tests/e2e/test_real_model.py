@@ -17,6 +17,8 @@ from edgespec.decoding.noise import Noise, reply_key
 from edgespec.models.store import find_demo
 from edgespec_llamacpp.requantize import requantize
 
+pytest.importorskip("llama_cpp", reason="llama.cpp is not installed")
+
 PROMPTS = Path(__file__).with_name("prompts.jsonl")
 ARMS = {
     "none": Speculation("none"),
