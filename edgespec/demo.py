@@ -10,7 +10,8 @@ from filelock import FileLock, Timeout
 from edgespec import backends
 from edgespec.backends import Backend, Placement, Requantizes
 from edgespec.errors import BackendFailed, EdgespecError
-from edgespec.loading import DEFAULT_CONTEXT, Report, measured_session
+from edgespec.loading import DEFAULT_CONTEXT, Report
+from edgespec.measuring import measured_session
 from edgespec.models.gguf import read_header
 from edgespec.models.identity import fingerprint
 from edgespec.models.installed import trained_dir

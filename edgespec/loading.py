@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from edgespec import backends
 from edgespec.backends import DeviceMemory, LoadedModel, Placement, SessionOptions
@@ -16,19 +13,18 @@ from edgespec.decoding.session import Session
 from edgespec.errors import BadInput, EdgespecError
 from edgespec.history import History
 from edgespec.history.earlier import earlier_answers
+from edgespec.measuring import SAMPLE, Measured, measured_session
 from edgespec.models import fit, memory
-from edgespec.models.available import Available, GpuMemory, available_memory, busy
+from edgespec.models.available import Available, GpuMemory, available_memory
 from edgespec.models.compat import check_vocabularies
 from edgespec.models.id_table import IdTable, vocabulary_digest
-from edgespec.models.identity import fingerprint, label_of
+from edgespec.models.identity import label_of
 from edgespec.models.model_header import ModelHeader, header_of
 from edgespec.models.pairs import Pair
 from edgespec.models.shown import shown
-from edgespec.models.store import cache_dir, write_atomically
 from edgespec.options import LoadOptions, Speculation
-from edgespec.planning.cost import CostCurve
 from edgespec.planning.luck import Drafter, Luck
-from edgespec.planning.measure import Measurement, measure, plain_seconds, rows_at_most
+from edgespec.planning.measure import plain_seconds, rows_at_most
 from edgespec.planning.planner import Auto
 from edgespec.planning.strict import StrictSession
 from edgespec.proposers.combine import Fixed
@@ -42,20 +38,6 @@ from edgespec.proposers.trimmed import TrimmedSession
 Report = Callable[[str], None]
 DEFAULT_CONTEXT = 4096
 SHOW_MODE_TOKENS = 4
-_SAMPLE_TOKENS = 1024  # well past 256, where some attention kernels change
-_SAMPLE = (
-    " Write a short note about the tides: what moves them, when they are highest, and a list of"
-    " three things to bring on a walk along the shore."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A session, its cost curve and what was measured of it."""
-
-    session: Session
-    cost: CostCurve
-    measurement: Measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +151,7 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
         model = backend.load(file, Placement(options.gpu_layers, options.cpu_moe))
         opened.append(model)
         target = measured_session(model, pair.target, options, report)
-        sample = model.tokenizer.encode(_SAMPLE, special=False)
+        sample = model.tokenizer.encode(SAMPLE, special=False)
         drafter = None
         if pair.draft is not None:
             file = backend.prepare(pair.draft, report)
@@ -327,69 +309,3 @@ def as_drafter(
     if SHORTEST <= own < whole:
         session = RecentSession(session, whole)
     return session if table is None else TrimmedSession(session, table.ids, table.unknown, shared)
-
-
-def measured_session(
-    model: LoadedModel, path: Path, options: LoadOptions, report: Report
-) -> Measured:
-    """A session of `model` and its cost curve, from the cache where it was measured before."""
-    assert options.context is not None
-    settings = SessionOptions(
-        options.context, options.threads, options.kv_type, options.flash_attention
-    )
-    session: Session = model.session(settings)
-    sample = model.tokenizer.encode(_SAMPLE * 40, special=False)
-    sample = sample[: min(_SAMPLE_TOKENS, session.caps.context // 2)]
-    file = _measurement_file(model, path, options)
-    measurement = _remembered(file)
-    if measurement is not None and measurement.sample < len(sample):
-        measurement = None  # a longer text may be read by other kernels
-    at_rest = (measurement is not None and measurement.at_rest) or not busy()
-    if measurement is None or at_rest > measurement.at_rest:
-        report(f"measuring what a pass of {label_of(path)} costs here; once, for some seconds")
-        measurement = measure(session, sample)
-        if not measurement.plausible:
-            measurement = measure(session, sample)  # what is said twice is believed
-        measurement = replace(measurement, at_rest=at_rest)
-        if not at_rest:
-            report("other programs keep this machine busy; it is measured again when they do not")
-        _remember(file, measurement, report)
-    if not options.strict:
-        return Measured(session, _curve(measurement, measurement.seconds), measurement)
-    strict = StrictSession(session, measurement.strict_widths())
-    cost = {n: measurement.seconds[strict.width(n)] for n in range(1, strict.caps.rows + 1)}
-    return Measured(strict, _curve(measurement, cost), measurement)
-
-
-def _curve(measured: Measurement, seconds: Mapping[int, float]) -> CostCurve:
-    return CostCurve(seconds, measured.context, measured.token_s)
-
-
-def _measurement_file(model: LoadedModel, path: Path, options: LoadOptions) -> Path:
-    identity = (
-        fingerprint(path),
-        model.identity,
-        options.threads,
-        options.kv_type,
-        options.flash_attention,
-        options.gpu_layers,
-        options.cpu_moe,
-    )
-    digest = hashlib.sha256(repr(identity).encode()).hexdigest()[:24]
-    return cache_dir() / "measured" / f"{digest}.json"
-
-
-def _remember(file: Path, measurement: Measurement, report: Report) -> None:
-    """Keep a measurement; a cache that cannot be written costs the next start, not this one."""
-    try:
-        write_atomically(file, json.dumps(measurement.as_json()).encode())
-    except EdgespecError as error:
-        report(f"the measurement is not kept: {error}")
-
-
-def _remembered(file: Path) -> Measurement | None:
-    """A measurement of before; one that cannot be read is made again."""
-    try:
-        return Measurement.from_json(json.loads(file.read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None

@@ -37,5 +37,5 @@ def cache_of_the_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def machine_at_rest() -> Iterator[None]:
     """Tests beside others find the machine busy; what they load counts as measured at rest."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("edgespec.loading.busy", lambda: False)
+        patch.setattr("edgespec.measuring.busy", lambda: False)
         yield

@@ -87,6 +87,11 @@ class Measurement:
         """Whether every width up to `rows` was measured."""
         return self.seconds.keys() >= set(range(1, rows + 1))
 
+    def on_so_much(self, sample: int, least: int) -> bool:
+        """Whether there were as many tokens as `sample`, and at least `least` of them were used:
+        a longer text may be read by other kernels."""
+        return self.sample >= sample and self.context >= least
+
     def strict_widths(self, dearest_plain: float | None = None) -> tuple[int, ...]:
         """The widths that strict decoding may use: those of WIDTHS in one class, whose narrowest
         pass stands for plain decoding and must not cost more than `dearest_plain` plain passes.
@@ -109,14 +114,17 @@ def rows_at_most(session: Session) -> int:
     return rows if rollback is None else min(rows, rollback + 1)
 
 
-def measure(session: Session, prompt: Sequence[int], within_s: float = WITHIN_S) -> Measurement:
+def measure(
+    session: Session, prompt: Sequence[int], within_s: float = WITHIN_S, least: int = 0
+) -> Measurement:
     """Time and compare passes of several widths after `prompt`, in about `within_s` seconds.
 
     Attention kernels may change with the length of the text, so a long prompt is better; of one
-    that takes more than half as long again to read, only the beginning is used.
+    that takes more than half as long again to read, only the beginning is used, of `least` tokens
+    or more.
     """
     sample = np.asarray(prompt, dtype=np.int32)
-    tokens = _affordable(session, sample, within_s / 2)
+    tokens = _affordable(session, sample, within_s / 2, least)
     started = perf_counter()
     most = min(rows_at_most(session), session.caps.context - len(tokens))
     widths = sorted({*(n for n in WIDTHS if n <= most), most})
@@ -152,8 +160,8 @@ def _token_seconds(
     return max(0.0, long_s - short_s) / (more * (len(guesses) + 1))
 
 
-def _affordable(session: Session, prompt: Tokens, within_s: float) -> Tokens:
-    """As much of the prompt as can be read within a time, at least its beginning.
+def _affordable(session: Session, prompt: Tokens, within_s: float, least: int) -> Tokens:
+    """As much of the prompt as can be read within a time, at least `least` tokens or its beginning.
 
     A few tokens are read before time is taken: the first pass brings the file into memory.
     """
@@ -165,7 +173,7 @@ def _affordable(session: Session, prompt: Tokens, within_s: float) -> Tokens:
     for _ in session.prefill(prompt[:_BEGINNING]):
         pass
     token_s = max(perf_counter() - started, 1e-9) / (_BEGINNING - _WARMING)
-    return prompt[: max(_BEGINNING, int(within_s / token_s))]
+    return prompt[: max(least, _BEGINNING, int(within_s / token_s))]
 
 
 def plain_seconds(session: Session, prompt: Sequence[int]) -> float:

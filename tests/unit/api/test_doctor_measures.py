@@ -40,7 +40,7 @@ def test_a_busy_machine_is_told_before_anything_else(
 ) -> None:
     pytest.importorskip("llama_cpp")
     monkeypatch.setenv("EDGESPEC_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("edgespec.loading.busy", lambda: True)
+    monkeypatch.setattr("edgespec.measuring.busy", lambda: True)
     data = json.loads(_doctor(str(tiny_models(layers=2)), "--measure", "--json").stdout)["costs"]
     assert data["doubt"].startswith("not to be trusted: other programs")
     assert data["verdict"][0] == data["doubt"]

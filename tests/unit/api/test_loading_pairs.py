@@ -219,10 +219,10 @@ def test_what_was_measured_on_a_busy_machine_is_measured_again_at_rest(
         opened(report=lines.append)
         return "\n".join(lines)
 
-    monkeypatch.setattr("edgespec.loading.busy", lambda: True)
+    monkeypatch.setattr("edgespec.measuring.busy", lambda: True)
     assert "other programs keep this machine busy" in told()
     assert "measuring" not in told(), "while it stays busy, the first figures serve"
-    monkeypatch.setattr("edgespec.loading.busy", lambda: False)
+    monkeypatch.setattr("edgespec.measuring.busy", lambda: False)
     assert "measuring" in told()
     assert "measuring" not in told()
 

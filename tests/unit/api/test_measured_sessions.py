@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import numpy as np
 import pytest
 from tiny_models import TinyModels
 
-from edgespec import loading
+from edgespec import measuring
 from edgespec.backends import SessionOptions
 from edgespec.decoding.draft import Draft
-from edgespec.loading import Measured, measured_session
+from edgespec.measuring import Measured, measured_session
 from edgespec.options import LoadOptions
 from edgespec.planning.measure import WIDTHS, Measurement
 from edgespec.planning.strict import StrictSession
@@ -69,8 +70,8 @@ def told() -> list[str]:
 def opens(told: list[str], tiny_models: TinyModels, monkeypatch: pytest.MonkeyPatch) -> Opens:
     """Measures a table for a moment: `opens(Table(), context=400)`."""
     file = tiny_models()
-    real = loading.measure
-    monkeypatch.setattr(loading, "measure", lambda session, text: real(session, text, 0.05))
+    real = measuring.measure
+    monkeypatch.setattr(measuring, "measure", partial(real, within_s=0.05))
 
     def open_(table: Table, **options: Any) -> Measured:
         told.clear()
@@ -104,12 +105,18 @@ def test_what_rounds_otherwise_in_long_texts_only_is_found_where_the_context_is_
 def test_a_sample_that_was_too_long_to_be_read_whole_is_not_tried_at_every_start(
     opens: Opens, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = loading.measure
-    monkeypatch.setattr(
-        loading, "measure", lambda session, text: replace(real(session, text), context=48)
-    )
+    real = measuring.measure
+
+    def slow(session: Rounds, text: list[int], least: int) -> Measurement:
+        return replace(real(session, text, least=least), context=max(48, least))
+
+    monkeypatch.setattr(measuring, "measure", slow)
     assert opens(Table(), context=4096).measurement.context == 48
     assert opens(Table(), context=4096).measurement.context == 48
+    assert not told
+    assert opens(Table(), context=4096, strict=True).measurement.context > 256
+    assert told, "strict is not content with so little"
+    assert opens(Table(), context=4096).measurement.context > 256
     assert not told
 
 
@@ -128,12 +135,12 @@ def test_figures_that_cannot_be_are_measured_twice_and_then_kept(
 ) -> None:
     times = list[int]()
 
-    def odd(session: Rounds, text: list[int]) -> Measurement:
+    def odd(session: Rounds, text: list[int], least: int) -> Measurement:
         times.append(len(text))
         seconds = {1: 1.0, 2: 0.5, 4: 0.5}
         return Measurement(seconds, ((1, 2, 4),), 0.0, context=48, sample=len(text))
 
-    monkeypatch.setattr(loading, "measure", odd)
+    monkeypatch.setattr(measuring, "measure", odd)
     assert opens(Table(), context=400).measurement.at_rest
     assert len(told) == 1
     opens(Table(), context=400)

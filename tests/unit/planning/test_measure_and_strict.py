@@ -286,6 +286,14 @@ def test_as_much_text_is_used_as_time_allows_and_the_first_pass_does_not_count(
     assert (found.context, found.sample) == (pytest.approx(used, abs=1), 1000)
 
 
+def test_so_much_text_as_must_be_compared_is_read_however_long_that_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = Slow(1.0, 0.0)
+    monkeypatch.setattr("edgespec.planning.measure.perf_counter", session.clock)
+    assert measure(session, PROMPT * 125, within_s=3.0, least=320).context == 320
+
+
 def test_a_cache_that_cannot_go_back_reads_less_since_it_reads_anew_for_every_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
