@@ -19,6 +19,7 @@ from edgespec.desk import Desk
 from edgespec.errors import BadInput, EdgespecError
 from edgespec.loading import Loaded, Report, open_pair
 from edgespec.models.choices import as_chosen, not_used
+from edgespec.models.id_table import vocabulary_digest
 from edgespec.models.pairs import Pair, resolve
 from edgespec.options import (
     AnswerOptions,
@@ -121,6 +122,14 @@ class Model:
     def info(self) -> ModelInfo:
         """What was loaded, and how exact its text is as it is guessed at now."""
         return self._desk.info
+
+    @property
+    def vocabulary(self) -> str:
+        """Digest of the target's vocabulary: to models that share it, token ids mean the same.
+
+        One and the same for all whose files carry none.
+        """
+        return vocabulary_digest(self._desk.loaded.header.tokens)
 
     @property
     def speculation(self) -> Speculation:

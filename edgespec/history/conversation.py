@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from edgespec.errors import BadInput
-from edgespec.history.saved import Attachment, Saved, State
+from edgespec.history.saved import VOCABULARY, Attachment, Saved, State
 from edgespec.history.store import Sheet, Store, Unkept
 from edgespec.history.tree import Tree
 
@@ -72,18 +72,27 @@ class Conversation:
         return self._said(self._tree[id].parent, content, attachments)
 
     def begin_answer(
-        self, model: str, seed: int | None, branch: int = 0, *, beside: int | None = None
+        self,
+        model: str,
+        seed: int | None,
+        branch: int = 0,
+        *,
+        beside: int | None = None,
+        vocabulary: str | None = None,
     ) -> Saved:
-        """An empty answer to the head, and now the head. beside: to what this answer answers.
+        """An empty answer to the head, and now the head.
 
-        Raises: BadInput where that is no message of the user.
+        beside: to what this answer answers. vocabulary: digest of the model's; None = not known.
+        Raises: BadInput where there is no message of the user to answer.
         """
         asked = self._tree.head if beside is None else self._tree[beside].parent
         if asked is None or self._tree[asked].role != "user":
             raise BadInput("There is no message to answer here; say something first.")
+        stats = {} if vocabulary is None else {VOCABULARY: vocabulary}
         message = Saved(
-            0, asked, "assistant", "", (), State.WRITING, (), {}, model, seed, branch, time.time()
-        )
+            0, asked, "assistant", "", (), State.WRITING, (), stats, model, seed, branch,
+            time.time(),
+        )  # fmt: skip
         return self._add(message)
 
     def write(self, id: int, content: str, ids: Sequence[int]) -> None:
@@ -99,8 +108,10 @@ class Conversation:
     def finish(
         self, id: int, content: str, ids: Sequence[int], state: State, stats: Mapping[str, Any]
     ) -> Saved:
-        """The end of an answer."""
-        end = replace(self._tree[id], content=content, ids=tuple(ids), state=state, stats=stats)
+        """The end of an answer. stats: are added to what was known when it began."""
+        begun = self._tree[id]
+        stats = {**begun.stats, **stats}
+        end = replace(begun, content=content, ids=tuple(ids), state=state, stats=stats)
         self._tree.replace(end)
         self._try(lambda: self._keep_answer(end))
         return end

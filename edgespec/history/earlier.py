@@ -8,10 +8,13 @@ from edgespec.errors import EdgespecError
 from edgespec.history.archive import History
 
 
-def earlier_answers(history: History, model: str, most_tokens: int) -> Iterator[tuple[int, ...]]:
+def earlier_answers(
+    history: History, model: str, vocabulary: str, most_tokens: int
+) -> Iterator[tuple[int, ...]]:
     """Token ids of the answers of `model`, those of the latest conversation first.
 
-    A conversation that cannot be read is passed over: guesses are not worth an error.
+    vocabulary: as in Saved.is_by(). A conversation that cannot be read is passed over: guesses are
+    not worth an error.
     """
     left = most_tokens
     for summary in history.recent(-1):
@@ -20,7 +23,7 @@ def earlier_answers(history: History, model: str, most_tokens: int) -> Iterator[
         except EdgespecError:
             continue
         for message in reversed(messages):
-            if message.ids and message.model == model:
+            if message.ids and message.is_by(model, vocabulary):
                 yield message.ids
                 left -= len(message.ids)
         if left <= 0:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+from edgespec.text.sanitize import clean
+
+VOCABULARY: Final = "vocabulary"  # among the figures of an answer: the digest of its model's
 
 
 class State(StrEnum):
@@ -45,6 +49,15 @@ class Saved:
     seed: int | None
     branch: int
     created_s: float
+
+    def is_by(self, model: str, vocabulary: str) -> bool:
+        """Whether this model gave the answer, so that its token ids mean the same to it.
+
+        vocabulary: digest of the model's. What was written before it was kept goes by the name
+        alone.
+        """
+        same_name = clean(self.model, one_line=True) == clean(model, one_line=True)
+        return same_name and self.stats.get(VOCABULARY, vocabulary) == vocabulary
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,7 +189,7 @@ class Backstage:
         info = ready.info
         pair = clean(info.pair, one_line=True)
         self.ready, self._title = True, pair
-        self.talking.answerer = Answerer(pair, ready.plain_tokens_per_second)
+        self.talking.answerer = Answerer(pair, ready.plain_tokens_per_second, ready.vocabulary)
         self.speculating.now = ready.speculation
         self._stage.inspector.rounds.ends = ready.ends
         self._facts = Situation(

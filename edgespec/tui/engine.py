@@ -52,13 +52,15 @@ class Progress:
 class Ready:
     """A model is loaded; what was asked for from now on goes to it.
 
-    ends: the tokens that end an answer, with their names, "" where unknown.
+    ends: the tokens that end an answer, with their names, "" where unknown. vocabulary: digest of
+    the target's.
     """
 
     info: ModelInfo
     plain_tokens_per_second: float | None
     speculation: Speculation
     ends: Mapping[int, str]
+    vocabulary: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +264,7 @@ class Engine:
     def _serve(self, model: Model) -> _Load | None:
         chat = model.chat(self._setup.system, self._setup.options)
         speed, ends = model.plain_tokens_per_second, chat.end_names
-        self._say(Ready(model.info, speed, model.speculation, ends))
+        self._say(Ready(model.info, speed, model.speculation, ends, model.vocabulary))
         while not self._closing.is_set():
             match self._wishes.get():
                 case _Ask(answer, turn):

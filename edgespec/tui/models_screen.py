@@ -21,8 +21,6 @@ from edgespec.tui.listing import Listing
 if TYPE_CHECKING:
     from edgespec.models.installed import InstalledPair
 
-_DEMO = "demo"
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -39,10 +37,11 @@ def choices() -> tuple[Choice, ...]:
     Reads folders and the headers of files: not for the thread that paints.
     """
     from edgespec.models.here import models_here
+    from edgespec.models.pairs import DEMO
     from edgespec.models.sizes import size_text
 
     here = models_here()
-    demo = [Choice(_DEMO, "small, comes with a package")] if here.demo else []
+    demo = [Choice(DEMO, "small, comes with a package")] if here.demo else []
     elsewhere = [
         Choice(model.name, f"{size_text(model.size)}, {model.place}", model.fault)
         for model in here.found

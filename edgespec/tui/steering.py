@@ -235,11 +235,15 @@ class Steering:
 
     def _foreign(self, saved: Saved) -> str:
         """Why the tokens of an answer mean nothing to the model that is loaded; "" if they do."""
-        name = self._talking.answerer.name
-        if not name:
+        now = self._talking.answerer
+        if not now.name:
             return LOADING
+        if saved.is_by(now.name, now.vocabulary):
+            return ""
         given = clean(saved.model, one_line=True)
-        return "" if given == name else f"another model gave this answer: {given or 'unknown'}"
+        if given == now.name:
+            return "another model of this name gave this answer, with another vocabulary"
+        return f"another model gave this answer: {given or 'unknown'}"
 
     def _free(self) -> bool:
         if self.busy:

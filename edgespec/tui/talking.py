@@ -32,10 +32,12 @@ _SAVED_EVERY_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """Who answers: a pair's name, and its plain speed where that was measured."""
+    """Who answers: a pair's name, its plain speed where that was measured, and the digest of its
+    target's vocabulary."""
 
     name: str = ""
     plain_tokens_per_second: float | None = None
+    vocabulary: str = ""
 
 
 @dataclass(slots=True)
@@ -148,13 +150,15 @@ class Talking:
 
     def start(self, wish: Wish) -> None:
         """Begin an answer."""
-        talk, name = self.conversation, self.answerer.name
+        talk, by = self.conversation, self.answerer
         if wish.into is None:
-            branch = wish.turn.options.branch
-            key = talk.begin_answer(name, wish.seed, branch, beside=wish.beside).id
+            branch, beside = wish.turn.options.branch, wish.beside
+            key = talk.begin_answer(
+                by.name, wish.seed, branch, beside=beside, vocabulary=by.vocabulary
+            ).id
         else:
             key = wish.into
-        plain = self.answerer.plain_tokens_per_second
+        plain = by.plain_tokens_per_second
         self.stats = Stats(time.perf_counter(), calibrated_plain_speed=plain)
         self.drafting = Drafting()
         runs, begun = list(wish.runs), list(wish.turn.begun)

@@ -161,6 +161,7 @@ class FakeModel:
     answers: list[threading.Event] = field(default_factory=list)
     closed: bool = False
     system: str = ""
+    vocabulary: str = "0123456789abcdef"
     end_names: dict[int, str] = field(default_factory=dict)
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -136,9 +136,9 @@ async def test_names_of_models_complete_the_command(monkeypatch: pytest.MonkeyPa
 
 def test_the_demo_is_listed_where_its_package_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(here, "found_models", lambda: ())
-    monkeypatch.setattr(here, "find_spec", lambda _name: object())
+    monkeypatch.setattr(here, "find_demo", lambda: Path("demo.gguf"))
     assert [choice.name for choice in models_screen.choices()] == ["demo"]
-    monkeypatch.setattr(here, "find_spec", lambda _name: None)
+    monkeypatch.setattr(here, "find_demo", lambda: None)
     assert models_screen.choices() == ()
 
 
@@ -180,6 +180,28 @@ def test_a_pair_of_which_files_are_gone_says_what_makes_it_whole(
             " moved'",
         ),
     ]
+
+
+async def test_the_tokens_of_a_model_of_the_same_name_with_another_vocabulary_are_foreign() -> None:
+    model = FakeModel(scripts=(endless(),), pace_s=0.002)
+    other = FakeModel(vocabulary="another digest")
+    async with chatting(model, change=with_models(demo=other)) as (app, pilot):
+        await running(app, pilot)
+        await command(app, pilot, "/model demo")
+        await wait_until(lambda: app.backstage.ready)
+        key, steering = app.backstage.shelf.current.path[-1].id, app.backstage.steering
+        for key_pressed in ("ctrl+g", "f5"):
+            app._forget_notice()
+            await pilot.press(key_pressed)
+            assert "another model of this name gave this answer" in notice(app)
+        app._forget_notice()
+        steering.resteer(key, 1, Alternative(900, -1.0, " one"))
+        assert "another model of this name gave this answer" in notice(app)
+        await pilot.press("f3")
+        app.inspector.select(key, 1, " word1")
+        why = "with another vocabulary"
+        await wait_until(lambda: why in " ".join(str(app.query_one(TokenDetail).content).split()))
+        assert other.turns == other.explained == []
 
 
 async def test_where_models_cannot_be_looked_for_the_chat_says_so_and_goes_on(

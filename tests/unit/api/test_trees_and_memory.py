@@ -60,10 +60,10 @@ def history(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> History:
     return History.open()
 
 
-def _keep(history: History, model: str, ids: tuple[int, ...]) -> int:
+def _keep(history: History, model: str, ids: tuple[int, ...], vocabulary: str | None = None) -> int:
     talk = history.new()
     talk.say("A question")
-    answer = talk.begin_answer(model, 1)
+    answer = talk.begin_answer(model, 1, vocabulary=vocabulary)
     talk.finish(answer.id, "An answer", ids, State.WHOLE, {})
     return talk.id
 
@@ -87,6 +87,21 @@ def test_earlier_answers_are_looked_up_where_that_is_allowed_and_as_long_as_they
     history.delete(number)
     model = opened(always_draft=True, draft_tokens=6, remember=True)
     assert "memory" not in dict(model.generate(PROMPT, **asked).stats.by_proposer)
+
+
+def test_earlier_answers_in_another_vocabulary_are_not_looked_up(
+    opened: Load, history: History
+) -> None:
+    first = opened()
+    told = first.generate(PROMPT, max_tokens=40, temperature=0)
+
+    def remembers() -> bool:
+        return opened(remember=True)._desk.loaded.luck.memory is not None
+
+    _keep(history, first.info.pair, told.token_ids, "the digest of another one")
+    assert not remembers()
+    _keep(history, first.info.pair, told.token_ids, first.vocabulary)
+    assert remembers()
 
 
 def test_nothing_is_remembered_unless_it_is_asked_for() -> None:

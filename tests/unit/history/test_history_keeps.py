@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -58,6 +59,48 @@ def test_an_answer_is_kept_while_it_is_written(history: History, open_history: O
     conversation.write(begun.id, "One two", (1, 2))
     conversation.finish(begun.id, "One two three", (1, 2, 3), State.WHOLE, {})
     assert history.load(conversation.id).path[1].state is State.WHOLE
+
+
+def test_which_vocabulary_an_answer_is_in_is_kept_from_its_beginning_on(
+    history: History, open_history: Open
+) -> None:
+    conversation = history.new()
+    conversation.say("Go on.")
+    begun = conversation.begin_answer("m\x1b", 1, vocabulary="0f")
+    conversation.write(begun.id, "One", (1,))
+    (_, cut) = open_history().load(conversation.id).path
+    conversation.finish(begun.id, "One two", (1, 2), State.WHOLE, {"completion_tokens": 2})
+    (_, whole) = open_history().load(conversation.id).path
+    assert whole.stats == {"vocabulary": "0f", "completion_tokens": 2}
+    for kept in (cut, whole):
+        assert kept.is_by("m", "0f")
+        assert not kept.is_by("m", "1e")
+        assert not kept.is_by("other", "0f")
+
+
+def test_an_answer_from_before_the_vocabulary_was_kept_goes_by_the_name(
+    history: History, open_history: Open
+) -> None:
+    conversation = history.new()
+    conversation.say("Go on.")
+    answer(conversation, "An answer")
+    (_, kept) = open_history().load(conversation.id).path
+    assert kept.is_by("model.gguf", "0f")
+    assert not kept.is_by("other.gguf", "0f")
+
+
+@pytest.mark.parametrize("vocabulary", ["null", "0", "[]", '{"a": 1}', '"1e"'])
+def test_a_vocabulary_that_is_none_is_not_this_one(
+    history: History, path: Path, vocabulary: str
+) -> None:
+    conversation = history.new()
+    conversation.say("Go on.")
+    begun = conversation.begin_answer("m", 1, vocabulary="0f")
+    conversation.finish(begun.id, "Done", (1,), State.WHOLE, {})
+    with closing(sqlite3.connect(path)) as file, file:
+        stats = f'{{"vocabulary": {vocabulary}}}'
+        file.execute("UPDATE messages SET stats = ? WHERE id = ?", (stats, begun.id))
+    assert not history.load(conversation.id).path[1].is_by("m", "0f")
 
 
 def test_an_edited_message_and_an_answer_made_anew_are_branches(
