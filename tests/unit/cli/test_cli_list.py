@@ -78,7 +78,7 @@ def test_what_a_pair_uses_is_not_told_twice(cli: Cli, cache: Path) -> None:
 def test_an_empty_machine_is_told_the_way_on(
     cli: Cli, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgespec.models.here.find_spec", lambda _: None)
+    monkeypatch.setattr("edgespec.models.here.find_demo", lambda: None)
     result = cli("list")
     assert result.stdout == "No pair is here; 'edgespec pairs' lists those that can be pulled.\n"
 
