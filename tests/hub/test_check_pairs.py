@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -195,3 +196,9 @@ def test_every_field_survives_being_written(script: ModuleType) -> None:
     entry = catalogue().entries[0]
     odd = replace(entry, title='A "title" \\ ü', context=None, licence="mit")
     assert read_catalogue(script.rendered([odd], TOML)).entries == (odd,)
+
+
+def test_a_source_archive_that_has_these_tests_has_the_scripts_too() -> None:
+    project = tomllib.loads((SCRIPTS.parent / "pyproject.toml").read_text("utf-8"))
+    packed = project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert {"tests", SCRIPTS.name} <= set(packed)
