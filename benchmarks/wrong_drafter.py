@@ -63,6 +63,9 @@ class Wrong:
     def prefill(self, tokens: Tokens) -> Iterator[int]:
         return self._inner.prefill(tokens)
 
+    def held(self, tokens: Tokens) -> int:
+        return self._inner.held(tokens)
+
     def verify(self, draft: Draft) -> Scores:
         return MovedScores(self._inner.verify(draft))
 

@@ -50,13 +50,16 @@ class TableSession:
         self._lines: dict[int, list[int]] = {}  # what each node of the draft follows, and itself
 
     def prefill(self, tokens: Tokens) -> Iterator[int]:
-        same = common_prefix(np.asarray(self.cache, dtype=np.int32), tokens[:-1])
+        same = self.held(tokens)
         self.cache, self.pending = self.cache[:same], None
         yield same
         for start in range(same, len(tokens) - 1, 64):
             self.cache += tokens[start : min(start + 64, len(tokens) - 1)].tolist()
             yield len(self.cache)
         self.pending = int(tokens[-1])
+
+    def held(self, tokens: Tokens) -> int:
+        return common_prefix(np.asarray(self.cache, dtype=np.int32), tokens[:-1])
 
     def verify(self, draft: Draft) -> Scores:
         assert self.pending is not None, "verify() before the prompt was read"
@@ -135,6 +138,10 @@ def read(session: Session, tokens: Sequence[int]) -> int:
     """Make `tokens` the session's committed tokens; returns how many were reused."""
     steps = list(session.prefill(np.asarray(tokens, dtype=np.int32)))
     return steps[0]
+
+
+def _held(session: Session, tokens: Sequence[int]) -> int:
+    return session.held(np.asarray(tokens, dtype=np.int32))
 
 
 def random_draft(session: Session, rng: np.random.Generator, nodes: int) -> Draft:
@@ -256,7 +263,9 @@ def _prefix_is_reused(
     session.verify(EMPTY)
     session.commit((), 1)
     second = [*first, 1, *_prompt(session, rng, 9)]
-    assert read(session, second) >= len(first), "a longer prompt reuses what was committed"
+    held = _held(session, second)
+    assert held >= len(first), "a longer prompt is held as far as what was committed"
+    assert read(session, second) == held, "what is held of a longer prompt is reused"
     _close(
         session.verify(EMPTY).logits(ROOT).copy(),
         _fresh_row(make, second),
@@ -264,8 +273,11 @@ def _prefix_is_reused(
         "a reused prefix reads like a fresh one",
     )
     third = [*first[:10], *_prompt(session, rng, 5)]
+    held = _held(session, third)
     reused = read(session, third)
+    assert reused <= held, "no more is reused than is held"
     if session.caps.rollback is None:
+        assert reused == held, "what is held of a prompt that branches off is reused"
         assert reused >= 10, "a prompt that branches off reuses the common part"
     _close(
         session.verify(EMPTY).logits(ROOT).copy(),

@@ -18,6 +18,7 @@ from edgespec.bench.recorded import NO_GUESS, Recorded
 from edgespec.decoding.accept import Guessed
 from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row, Tokens
 from edgespec.decoding.events import Event, Round
+from edgespec.decoding.history import common_prefix
 from edgespec.decoding.loop import speculate
 from edgespec.decoding.proposer import Budget, Proposer, State
 from edgespec.decoding.request import Request
@@ -30,13 +31,11 @@ from edgespec.planning.measure import WIDTHS
 from edgespec.planning.planner import Auto
 from edgespec.planning.tree_source import Charged
 from edgespec.proposers.combine import Fixed
-from edgespec.proposers.draft_model import DraftTiming, SmallModel
+from edgespec.proposers.draft_model import RIDES_ALONG, DraftTiming, SmallModel
 from edgespec.proposers.nothing import Nothing
-from edgespec.proposers.watchdog import Watchdog
 
 Cost = Callable[[int], float]  # seconds of a target's pass of so many rows
 _ANY_ID = 2**31 - 1
-_RIDES_ALONG = 2  # unread tokens that cost a draft model's next pass nothing
 
 
 @dataclass(slots=True)
@@ -84,6 +83,9 @@ class Scripted:
         self._at = len(tokens)
         yield 0
 
+    def held(self, tokens: Tokens) -> int:
+        return 0
+
     def verify(self, draft: Draft) -> Says:
         self._machine.now += self._machine.cost(len(draft) + 1)
         depths = [0, *draft.depths()]
@@ -113,11 +115,9 @@ class RecordedModel(SmallModel):
     have said to the true text, since nothing behind a wrong guess is accepted."""
 
     def __init__(self, cost: DraftCost) -> None:
-        self._cost = cost
         self._machine, self._recorded = Machine((), lambda _: 0.0), _NOTHING
-        self._read = 0
-        self.timing, self.confidences = DraftTiming(), []
-        self._full, self._watchdog = False, Watchdog()
+        super().__init__(Scripted(self._machine), _ANY_ID)
+        self._cost, self._read = cost, _NOTHING.prompt
 
     @property
     def note(self) -> str:
@@ -130,10 +130,13 @@ class RecordedModel(SmallModel):
 
     def put(self, machine: Machine, recorded: Recorded) -> None:
         """The answer that is said next, on whose clock guesses count."""
-        self._machine, self._recorded, self._read = machine, recorded, 0
+        self._machine, self._recorded = machine, recorded
 
     def forget(self) -> None:
-        self._read = 0
+        self._read = _NOTHING.prompt
+
+    def unread(self, tokens: Tokens) -> int:
+        return len(tokens) - common_prefix(self._read, tokens[:-1])
 
     def room(self, state: State) -> int:
         guesses = self._recorded.guesses
@@ -148,7 +151,7 @@ class RecordedModel(SmallModel):
         if most < 1:
             return EMPTY
         started_s, place = self._machine.now, len(state.tokens) - len(self._recorded.prompt)
-        unread = max(0, len(state.tokens) - self._read - _RIDES_ALONG)
+        unread = max(0, self.unread(state.tokens) - RIDES_ALONG)
         self._machine.now += unread * self._cost.read_s
         guesses: list[int] = []
         others: list[list[Guessed]] = []
@@ -160,7 +163,8 @@ class RecordedModel(SmallModel):
             others.append(instead)
             self.confidences.append(guess.confidence)
         self.others = others
-        self._read = len(state.tokens) + self._right(place, guesses)
+        right = self._right(place, guesses)
+        self._read = np.concatenate([state.tokens, self._recorded.reply[place : place + right]])
         first_s = unread * self._cost.read_s + self._cost.guess_s
         self.timing = DraftTiming(len(guesses), unread, first_s, self._machine.now - started_s)
         return Draft.chain(guesses, self.name) if guesses else EMPTY

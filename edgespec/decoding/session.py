@@ -62,6 +62,12 @@ class Session(Protocol):
         """
         ...
 
+    def held(self, tokens: Tokens) -> int:
+        """How many of `tokens`, from the first on, prefill() would not have to read; changes
+        nothing. A state that cannot go back may then keep fewer.
+        """
+        ...
+
     def verify(self, draft: Draft) -> Scores:
         """One forward pass over [pending, *draft]; nothing in it that commit() cannot drop.
 

@@ -26,7 +26,7 @@ from edgespec.planning.sources import (
     best_size,
     worth,
 )
-from edgespec.proposers.draft_model import SmallModel
+from edgespec.proposers.draft_model import RIDES_ALONG, SmallModel
 from edgespec.proposers.growing import GrowingTree, part
 
 HORIZON = 256  # tokens that an answer without a limit is expected to have
@@ -99,7 +99,7 @@ class ModelSource:
         self._beside = beside or Alone()
         self._others: Sequence[Sequence[Guessed]] = ()  # beside the guesses of _drafted
         self._guess_s, self._read_s = guess_s, guess_s / 6
-        self._read_to = -1  # tokens the drafter has read; -1 before its first draft
+        self._read_to = -1  # tokens it has read in this answer; -1 before its first draft
         self._drafted, self._tail, self._attempted = EMPTY, NO_TAIL, False
         self._past, self._left = _Past(), HORIZON
         self._missed_s = 0.0  # lost so far by going without it, by its typical luck
@@ -121,7 +121,7 @@ class ModelSource:
         if not self._past.weight:
             room = min(room, FIRST_TRY)
         left = min(HORIZON, self._left - state.index)
-        reading_s = self._reading_s(state)
+        reading_s, anew = self._reading_s(state), self._begins_anew(state)
         cheap = self._hopeful and reading_s < READING * left * self._cost.seconds(1)
         first = self._read_to < 0
         paid = self._missed_s >= reading_s * (PATIENCE if first else 1.0)
@@ -133,14 +133,14 @@ class ModelSource:
         seconds = self._cost.seconds(rows + 1) + n * self._guess_s
         tokens, seconds = self._past.blended(tokens, seconds)
         # reading a prompt is spread over the attempts that may follow
-        share = 2.0 / max(left, 2) if first else 0.0 if paid else 1.0
+        share = 2.0 / max(left, 2) if anew else 0.0 if paid else 1.0
         typical = self._beside.typical if state.rule.trees else ()
         budget = WhilePays(room, self._luck, self._cost, self._guess_s, 1.0 / pace, typical)
         return Offer(
             self,
             tokens,
             seconds + share * reading_s,
-            lambda: self._draft(state, budget, pace),
+            lambda: self._draft(state, budget, pace, anew),
             self._hopeful and (cheap or paid),
         )
 
@@ -161,15 +161,20 @@ class ModelSource:
 
     def _reading_s(self, state: State) -> float:
         """Seconds to read what the drafter has not seen; a token or two ride with its pass."""
-        return max(0, len(state.tokens) - max(0, self._read_to) - 2) * self._read_s
+        return max(0, self.proposer.unread(state.tokens) - RIDES_ALONG) * self._read_s
 
-    def _draft(self, state: State, budget: WhilePays, pace: float) -> Draft:
+    def _begins_anew(self, state: State) -> bool:
+        """Whether it must read more than it missed while it rested: a prompt, or another part of
+        a text that is too long for it."""
+        missed = len(state.tokens) - self._read_to
+        return self._read_to < 0 or self.proposer.unread(state.tokens) > missed + RIDES_ALONG
+
+    def _draft(self, state: State, budget: WhilePays, pace: float, anew: bool) -> Draft:
         self._drafted = draft = self.proposer.propose(state, budget)
-        first = self._read_to < 0
         self._attempted, self._read_to, self._missed_s = True, len(state.tokens), 0.0
         self._tail, self._others = NO_TAIL, self.proposer.others if state.rule.trees else ()
         self._learn_timing()
-        self.spent_s = len(draft) * self._guess_s if first else self.proposer.timing.total_s
+        self.spent_s = len(draft) * self._guess_s if anew else self.proposer.timing.total_s
         if not state.rule.may_drop or not draft:
             return draft
         chances = [self._luck.probability(c) for c in self.proposer.confidences]

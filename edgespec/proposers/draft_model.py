@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from edgespec.decoding.accept import Guessed, Rule
-from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row, Support
+from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row, Support, Tokens
 from edgespec.decoding.proposer import Budget, Outcome, State
 from edgespec.decoding.request import Request
 from edgespec.decoding.session import Session
@@ -16,6 +16,7 @@ from edgespec.proposers.watchdog import Watchdog
 # How often a guess may well be right, before any was seen: one of a model of the target's family,
 # and one of a few million parameters that were trained for it (the demo's: 0.54 to 0.62).
 FAMILY_HOPE, TRAINED_HOPE = 0.85, 0.6
+RIDES_ALONG = 2  # unread tokens that cost the next pass next to nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,12 @@ class SmallModel:
     """
 
     name = "draft"
-    others: Sequence[Sequence[Guessed]] = ()
-    hope: float = FAMILY_HOPE
 
     def __init__(self, session: Session, vocab: int, hope: float = FAMILY_HOPE) -> None:
         self._session, self._vocab, self.hope = session, vocab, hope
         self.timing = DraftTiming()
         self.confidences: list[float] = []
+        self.others: Sequence[Sequence[Guessed]] = ()
         self._full, self._watchdog = False, Watchdog()
 
     @property
@@ -66,6 +66,10 @@ class SmallModel:
     def forget(self) -> None:
         """Empty the drafter's cache."""
         self._session.reset()
+
+    def unread(self, tokens: Tokens) -> int:
+        """How many of `tokens` a draft behind them would have to read first."""
+        return len(tokens) - self._session.held(tokens)
 
     def room(self, state: State) -> int:
         """How many guesses the drafter's own context has room for behind this text; none where

@@ -34,6 +34,10 @@ class RecentSession:
         for held in self._session.prefill(tokens[self._start :]):
             yield self._start + held
 
+    def held(self, tokens: Tokens) -> int:
+        start = self._start_for(len(tokens))
+        return start + self._session.held(tokens[start:])
+
     def verify(self, draft: Draft) -> Scores:
         return self._session.verify(draft)
 

@@ -37,6 +37,9 @@ class TrimmedSession:
     def prefill(self, tokens: Tokens) -> Iterator[int]:
         return self._session.prefill(self._own[tokens])
 
+    def held(self, tokens: Tokens) -> int:
+        return self._session.held(self._own[tokens])
+
     def verify(self, draft: Draft) -> Scores:
         return _Spread(self._session.verify(self._in_own_ids(draft)), self._ids, self._vocab)
 

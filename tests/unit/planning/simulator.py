@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 import numpy as np
 
 from edgespec.bench.replay import Cost, Machine, Scripted
-from edgespec.decoding.draft import Draft
+from edgespec.decoding.draft import Draft, Tokens
 from edgespec.decoding.events import Round
+from edgespec.decoding.history import common_prefix
 from edgespec.decoding.loop import speculate
 from edgespec.decoding.proposer import Budget, Proposer, State
 from edgespec.decoding.request import Request
@@ -19,9 +21,8 @@ from edgespec.planning.model_source import ModelSource
 from edgespec.planning.planner import Auto
 from edgespec.planning.sources import NGramSource
 from edgespec.proposers.combine import Fixed
-from edgespec.proposers.draft_model import DraftTiming, SmallModel
+from edgespec.proposers.draft_model import RIDES_ALONG, DraftTiming, SmallModel
 from edgespec.proposers.nothing import Nothing
-from edgespec.proposers.watchdog import Watchdog
 
 T1 = 0.020
 VOCAB = 1000
@@ -46,19 +47,37 @@ def curve(cost: Cost) -> CostCurve:
     return CostCurve({n: cost(n) for n in (1, 2, 4, 8, 16)})
 
 
+class Holds(Scripted):
+    """Remembers which text it has read, of which it has room for so much."""
+
+    def __init__(self, machine: Machine, context: int = 2**31 - 1) -> None:
+        super().__init__(machine, VOCAB)
+        self.caps, self._read = replace(self.caps, context=context), np.empty(0, dtype=np.int32)
+
+    def prefill(self, tokens: Tokens) -> Iterator[int]:
+        assert len(tokens) <= self.caps.context
+        yield self.held(tokens)
+        self._read = tokens
+
+    def held(self, tokens: Tokens) -> int:
+        return common_prefix(self._read, tokens[:-1])
+
+
 class Guesses(SmallModel):
     """A draft model whose guesses are right as often as was scripted.
 
-    sure: whether its confidence tells a good guess from a bad one.
+    sure: whether its confidence tells a good guess from a bad one. read_s: what a token takes
+    that it has not read.
     """
+
+    read_s = 0.0
 
     def __init__(
         self, machine: Machine, luck: Luck, guess_s: float, *, sure: bool = True, seed: int = 0
     ) -> None:
+        super().__init__(Holds(machine), VOCAB)
         self._machine, self._luck, self._guess_s, self._sure = machine, luck, guess_s, sure
         self._rng = np.random.default_rng(seed)
-        self.timing, self.confidences = DraftTiming(), []
-        self._watchdog = Watchdog()
 
     @property
     def plan(self) -> str:
@@ -73,6 +92,8 @@ class Guesses(SmallModel):
     def propose(self, state: State, budget: Budget) -> Draft:
         self.confidences, guesses, started = [], list[int](), self._machine.now
         start = len(state.tokens)
+        unread = max(1, self.unread(state.tokens) - RIDES_ALONG)
+        self._machine.now += unread * self.read_s
         while len(guesses) < budget.nodes and budget.another(self.confidences):
             self._machine.now += self._guess_s
             confidence = self._confidence(self._luck(start + len(guesses) - PROMPT))
@@ -81,8 +102,17 @@ class Guesses(SmallModel):
             guesses.append(truth if right else (truth + 1) % VOCAB)
             self.confidences.append(confidence if self._sure else 0.5)
         seconds = self._machine.now - started
-        self.timing = DraftTiming(len(guesses), 1, self._guess_s, seconds)
+        first_s = unread * self.read_s + self._guess_s
+        self.timing = DraftTiming(len(guesses), unread, first_s, seconds)
+        self._reads(start, guesses)
         return Draft.chain(guesses, "draft")
+
+    def _reads(self, start: int, guesses: Sequence[int]) -> None:
+        """The text as far as its guesses are right."""
+        told = self._machine.text[start : start + len(guesses)]
+        right = sum(accumulate((a == b for a, b in zip(told, guesses, strict=False)), min))
+        text = np.array(self._machine.text[: start + right], dtype=np.int32)
+        list(self._session.prefill(text))
 
     def _confidence(self, mean: float) -> float:
         """0.97 or 0.15, in the mix that has this mean."""
@@ -117,9 +147,10 @@ def random_text(length: int, letters: int = VOCAB, seed: int = 0) -> list[int]:
     return [int(t) for t in np.random.default_rng(seed).integers(0, letters, length)]
 
 
-def run(machine: Machine, proposer: Proposer, tokens: int) -> Run:
+def run(machine: Machine, proposer: Proposer, tokens: int, prompt: int = PROMPT) -> Run:
+    """An answer behind so many tokens of the machine's text."""
     request = Request(
-        np.array(machine.text[:PROMPT], dtype=np.int32), Sampling(0.0, seed=0), tokens
+        np.array(machine.text[:prompt], dtype=np.int32), Sampling(0.0, seed=0), tokens
     )
     events = speculate(Scripted(machine, VOCAB), request, proposer, clock=machine.clock)
     rounds = [event for event in events if isinstance(event, Round)]

@@ -67,3 +67,13 @@ def test_forgetting_begins_at_the_start() -> None:
     assert session._start == 0
     list(session.prefill(_text(3)))
     assert session.verify(EMPTY).logits(ROOT).shape == (VOCAB,)
+
+
+@given(st.lists(st.integers(1, 3000), min_size=1, max_size=6))
+def test_what_is_unread_of_a_text_is_known_before_it_is_read(lengths: list[int]) -> None:
+    model = SmallModel(_recent(), VOCAB)
+    for length in lengths:
+        unread = model.unread(_text(length))
+        assert 1 <= unread <= ROOM - 128
+        model.propose(at(_text(length).tolist()), UpTo(3))
+        assert model.timing.read_tokens == unread

@@ -114,6 +114,22 @@ def test_beyond_its_context_the_answer_goes_on_without_it() -> None:
     assert "its context of 16 tokens is full" in rounds[-1].plan
 
 
+def test_of_a_chat_that_goes_on_only_what_is_new_is_unread() -> None:
+    model, text = _model(), np.arange(40, dtype=np.int32) % V
+    assert model.unread(text) == 40
+    draft = model.propose(at(text.tolist()), UpTo(3))
+    goes_on = np.array([*text, *draft.tokens[:1], (draft.tokens[1] + 1) % V, 2, 2], np.int32)
+    assert model.unread(goes_on) == 3, "what it guessed right it has read"
+    model.begin(asked([1]))
+    assert model.unread(goes_on) == 3, "another answer does not empty its cache"
+    branches_off = np.array([*text[:10], (text[10] + 1) % V, *text[11:]], np.int32)
+    assert model.unread(branches_off) == 30
+    model.propose(at(branches_off.tolist()), UpTo(3))
+    assert model.timing.read_tokens == 30
+    model.forget()
+    assert model.unread(branches_off) == 40
+
+
 class AsksBeforeEach:
     """A budget that says no after some guesses and notes what it was shown."""
 
