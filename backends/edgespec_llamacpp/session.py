@@ -71,7 +71,7 @@ class LlamaSession:
     def prefill(self, tokens: Tokens) -> Iterator[int]:
         tokens = np.ascontiguousarray(tokens, dtype=np.int32)
         self._settle()
-        keep = self._keep(common_prefix(self._cached.array, tokens[:-1]))
+        keep = self._keep(self.held(tokens))
         self._owed, self._pending = [], None
         yield keep
         body = tokens[keep:-1].tolist()
@@ -79,6 +79,9 @@ class LlamaSession:
             body = self._read_some(body)
             yield len(self._cached)
         self._owed, self._pending = body, int(tokens[-1])
+
+    def held(self, tokens: Tokens) -> int:
+        return common_prefix(self._cached.array, tokens[:-1])
 
     def verify(self, draft: Draft) -> LlamaScores:
         assert self._pending is not None, "verify() before a prompt was read"

@@ -77,7 +77,7 @@ class MlxSession:
         self._patience.broken()
         self._ready = None  # begun in vain, but every answer ends once
         self._settle()
-        keep = self._keep(common_prefix(self._cached.array, tokens[:-1]))
+        keep = self._keep(self.held(tokens))
         self._owed, self._pending = [], None
         yield keep
         body = tokens[keep:-1].tolist()
@@ -87,6 +87,9 @@ class MlxSession:
         self._owed, self._pending = body, int(tokens[-1])
         if not self._caches.cut_anywhere and self._caches.go_back:
             self._read_to = len(self._cached), self._caches.mark()
+
+    def held(self, tokens: Tokens) -> int:
+        return common_prefix(self._cached.array, tokens[:-1])
 
     def verify(self, draft: Draft) -> MlxScores:
         assert self._pending is not None, "verify() before a prompt was read"
