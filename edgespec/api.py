@@ -17,7 +17,7 @@ from edgespec.decoding.sampling import Sampling
 from edgespec.demo import best_format
 from edgespec.desk import Desk
 from edgespec.errors import BadInput, EdgespecError
-from edgespec.loading import Loaded, Report, open_pair
+from edgespec.loading import Loaded, Report, no_draft_model, open_pair
 from edgespec.models.choices import as_chosen, not_used
 from edgespec.models.id_table import vocabulary_digest
 from edgespec.models.pairs import Pair, resolve
@@ -92,7 +92,18 @@ def load(
 def _opened(pair: Pair, options: LoadOptions, speculation: Speculation, report: Report) -> Model:
     if speculation.proposer in ("none", "ngram", "recycling"):
         pair = replace(pair, draft=None)
-    return Model(open_pair(best_format(pair, options, report), options, report), speculation)
+    if speculation.proposer == "draft" and pair.draft is None:
+        raise no_draft_model(pair)  # before it is loaded
+    return _model(open_pair(best_format(pair, options, report), options, report), speculation)
+
+
+def _model(loaded: Loaded, speculation: Speculation) -> Model:
+    """`loaded` as a model, or closed where it cannot be guessed at so."""
+    try:
+        return Model(loaded, speculation)
+    except BaseException:
+        loaded.close()
+        raise
 
 
 def _as_tuned(pair: Pair, options: LoadOptions, speculation: Speculation, report: Report) -> Model:
@@ -109,7 +120,7 @@ def _as_tuned(pair: Pair, options: LoadOptions, speculation: Speculation, report
     except EdgespecError as error:
         own = None if pair.draft == found.draft else pair.draft
         return _opened(not_used(replace(pair, draft=own), error), options, speculation, report)
-    return Model(opened, tuned if opened.drafter is not None else speculation)
+    return _model(opened, tuned if opened.drafter is not None else speculation)
 
 
 class Model:
@@ -207,8 +218,8 @@ class Model:
         return Chat(self._desk, system, _answer_options(options, settings))
 
     def count_tokens(self, text: str) -> int:
-        self._desk.must_be_open()
-        return len(self._desk.encoder.tokenizer.encode(text, special=False))
+        with self._desk.vocabulary() as encoder:
+            return len(encoder.tokenizer.encode(text, special=False))
 
     @property
     def plain_tokens_per_second(self) -> float:
@@ -248,7 +259,9 @@ class Model:
         self.close()
 
     def _answer(self, prompt: Prompt, asked: Asked) -> Iterator[Event]:
-        tokens = self._desk.encoder.encode(checked_messages(prompt), asked.template_extra)
+        messages = checked_messages(prompt)
+        with self._desk.vocabulary() as encoder:
+            tokens = encoder.encode(messages, asked.template_extra)
         return self._desk.events(self._desk.answer(asked, tokens))
 
 

@@ -31,7 +31,8 @@ class Chat:
         self._desk, self.system, self.options = desk, system, options
         self.messages: list[Message] = []
         self._memory = Memory()
-        self._explainer = Explainer(desk.encoder.tokenizer)
+        with desk.vocabulary() as encoder:
+            self._explainer = Explainer(encoder.tokenizer)
         self._latest: Turn | None = None  # of `messages`, with the ids of its whole answer
         self._context_used = 0
 
@@ -43,7 +44,8 @@ class Chat:
     @property
     def end_names(self) -> dict[int, str]:
         """The tokens that end an answer, which have no text, with their names; "" = unknown."""
-        return end_names(self._desk.encoder.tokenizer)
+        with self._desk.vocabulary() as encoder:
+            return end_names(encoder.tokenizer)
 
     def answer(self, turn: Turn) -> Iterator[Event]:
         """Answer a turn, as events; a cancelled answer is remembered as far as it came.
@@ -135,10 +137,11 @@ class Chat:
 
     def _encoded(self, messages: list[Message], asked: Asked) -> Tokens:
         """Ids up to and including the generation prompt, int32 [n]."""
-        encoder, extra, tokens = self._desk.encoder, asked.template_extra, None
-        if spoken := self._memory.find(messages[:-1]):
-            tokens = encoder.continued(spoken, messages[-1], extra)
-        return encoder.encode(messages, extra) if tokens is None else tokens
+        extra, tokens = asked.template_extra, None
+        with self._desk.vocabulary() as encoder:
+            if spoken := self._memory.find(messages[:-1]):
+                tokens = encoder.continued(spoken, messages[-1], extra)
+            return encoder.encode(messages, extra) if tokens is None else tokens
 
     def _speaking(self, turn: Turn, answer: Answer, messages: list[Message]) -> Iterator[Event]:
         try:

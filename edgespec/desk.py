@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
 from typing import TypeVar
@@ -24,7 +25,7 @@ Found = TypeVar("Found")
 
 
 class Desk:
-    """Makes one answer at a time, in the order in which threads come to read theirs."""
+    """Makes one answer at a time; the others wait."""
 
     def __init__(self, loaded: Loaded, speculation: Speculation) -> None:
         self.loaded = loaded
@@ -32,6 +33,8 @@ class Desk:
         template_note = self.encoder.template.note
         self._infos = {rule: _info(loaded, rule, template_note) for rule in RuleName}
         self._busy, self._in_use = threading.Lock(), threading.Lock()
+        # apart from _in_use, since what only splits a text need not wait for a pass
+        self._looked_up = threading.Lock()
         self._queueing = threading.RLock()  # a signal handler may cancel while it is held
         self._busy_thread: int | None = None
         self._running: Answer | None = None
@@ -72,7 +75,8 @@ class Desk:
 
     def answer(self, asked: Asked, prompt: Tokens, standing: Standing = NOTHING) -> Answer:
         """An answer that waits for its turn, which comes when its events are read."""
-        answer = Answer(self.loaded, self.encoder.tokenizer, asked, prompt, standing)
+        with self.vocabulary() as encoder:
+            answer = Answer(self.loaded, encoder.tokenizer, asked, prompt, standing)
         with self._queueing:
             self._waiting.add(answer)
         return answer
@@ -117,11 +121,10 @@ class Desk:
 
     def close(self) -> None:
         """Free the weights, after the current round of a running answer."""
-        with self._in_use:
+        with self._in_use, self._looked_up:
             if not self._closed:
                 self._closed = True
-                for model in self.loaded.models:
-                    model.close()
+                self.loaded.close()
 
     def reply(self, events: Iterator[Event], asked: Asked) -> Reply:
         """Read an answer to its end."""
@@ -142,6 +145,16 @@ class Desk:
         stats = replace(stats, calibrated_plain_speed=self.plain_tokens_per_second)
         info = self._infos[RuleName(asked.speculation.rule)]
         return Reply("".join(text), tuple(ids), why, asked.seed, info, stats)
+
+    @contextmanager
+    def vocabulary(self) -> Iterator[PromptEncoder]:
+        """What splits texts into tokens; close() waits until it is done with.
+
+        Raises: BadInput when the model is closed.
+        """
+        with self._looked_up:
+            self.must_be_open()
+            yield self.encoder
 
     def must_be_open(self) -> None:
         if self._closed:

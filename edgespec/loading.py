@@ -37,6 +37,7 @@ from edgespec.proposers.trimmed import TrimmedSession
 
 Report = Callable[[str], None]
 DEFAULT_CONTEXT = 4096
+LEAST_CONTEXT = 16
 SHOW_MODE_TOKENS = 4
 
 
@@ -71,10 +72,7 @@ class Loaded:
                     f"--fit left the draft model of '{self.pair.name}' out, since both do not fit"
                     " into memory; use --proposer ngram, or a smaller --context or --draft."
                 )
-            raise BadInput(
-                f"'{self.pair.name}' has no draft model; name one with --draft FILE, or use"
-                " --proposer ngram."
-            )
+            raise no_draft_model(self.pair)
         if name == "none" or speculation.draft_tokens == 0:
             return Nothing()
         if speculation.draft_tokens is None and not speculation.always_draft:
@@ -86,6 +84,11 @@ class Loaded:
         """Whether trees may be drafted for somebody who did not ask for them: where chains are
         exact to the bit as measured, nothing unasked may be less."""
         return self.target.session.caps.tree and not self.target.measurement.bit_exact
+
+    def close(self) -> None:
+        """Free the weights."""
+        for model in self.models:
+            model.close()
 
     def forget(self) -> None:
         """Empty both caches."""
@@ -135,6 +138,13 @@ class Loaded:
         return compared or isinstance(session, StrictSession)
 
 
+def no_draft_model(pair: Pair) -> BadInput:
+    """What is said where a draft model is to guess and the pair has none."""
+    return BadInput(
+        f"'{pair.name}' has no draft model; name one with --draft FILE, or use --proposer ngram."
+    )
+
+
 def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
     """Check everything that can be checked, then load and measure.
 
@@ -159,6 +169,8 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
             model = backend.load(file, Placement(options.draft_gpu_layers, guesses_only=True))
             opened.append(model)
             drafter = _drafter(model, checked, sample, options)
+        earlier = _earlier(checked, target.session.caps.vocab, options, report)
+        luck = Luck.of(target.cost, drafter, earlier, keeps=options.remember)
     except BaseException:
         for model in opened:
             model.close()
@@ -174,14 +186,17 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
         target,
         drafter,
         tuple(notes),
-        Luck.of(target.cost, drafter, _earlier(checked, options, report), keeps=options.remember),
+        luck,
         checked.memory,
         draft_left_out=pair.draft is None and wanted.pair.draft is not None,
     )
 
 
-def _earlier(checked: _Checked, options: LoadOptions, report: Report) -> Memory | None:
-    """What this pair answered before, where the user lets it be looked up and there is some."""
+def _earlier(checked: _Checked, vocab: int, options: LoadOptions, report: Report) -> Memory | None:
+    """What this pair answered before, where the user lets it be looked up and there is some.
+
+    Answers with a token outside of the model's `vocab` were another's of the same name.
+    """
     if not options.remember:
         return None
     try:
@@ -194,7 +209,8 @@ def _earlier(checked: _Checked, options: LoadOptions, report: Report) -> Memory 
         answers = list(earlier_answers(history, checked.pair.name, vocabulary, MOST_TOKENS))
     finally:
         history.close()
-    return Memory(answers) if answers else None
+    own = [answer for answer in answers if min(answer) >= 0 and max(answer) < vocab]
+    return Memory(own) if own else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +261,23 @@ def _check(pair: Pair, options: LoadOptions) -> _Checked:
         flash_attention=options.flash_attention,
     )
     memory.check_kv_type(plan)
+    _check_context(plan)
     formats = tuple({model.format: None for model in (header, draft) if model is not None})
     table = draft.id_table if draft is not None else None
     return _Checked(pair, header, formats, plan, shared, table, pair.notes)
+
+
+def _check_context(plan: memory.MemoryPlan) -> None:
+    if plan.context < LEAST_CONTEXT:
+        raise BadInput(
+            f"A context of {plan.context} tokens holds no conversation; give --context"
+            f" {LEAST_CONTEXT} or more."
+        )
+    if plan.draft is not None and plan.draft_context < LEAST_CONTEXT:
+        raise BadInput(
+            f"The draft model was trained on texts of {plan.draft_context} tokens, too few to guess"
+            " by; name another with --draft, or --draft none."
+        )
 
 
 def _fitted(

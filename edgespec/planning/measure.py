@@ -125,13 +125,14 @@ def measure(
     """
     sample = np.asarray(prompt, dtype=np.int32)
     tokens = _affordable(session, sample, within_s / 2, least)
-    started = perf_counter()
-    most = min(rows_at_most(session), session.caps.context - len(tokens))
+    started, room = perf_counter(), session.caps.context - len(tokens)
+    most = min(rows_at_most(session), room)
     widths = sorted({*(n for n in WIDTHS if n <= most), most})
     _timed(session, tokens, [], 1)  # reads the prompt and warms the machine up
     times = {1: _timed(session, tokens, [], 2)}
     plain_s = min(times[1])
     positions = 16 if plain_s < within_s / 90 else 8 if plain_s < within_s / 50 else 4
+    positions = min(positions, room)
     text, plain_rows = _greedy(session, tokens, positions)
     text = (text * widths[-1])[: max(positions, widths[-1])]
     digests, difference = {1: _digest(plain_rows)}, 0.0

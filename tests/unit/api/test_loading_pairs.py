@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from edgespec.errors import (
     NotFound,
     OutOfMemory,
 )
+from edgespec.loading import LEAST_CONTEXT, Loaded, open_pair
 from edgespec.models.gguf import read_header
 from edgespec_llamacpp.model import LlamaModel
 
@@ -104,9 +106,15 @@ def test_a_draft_that_would_not_be_used_is_not_loaded(
     assert len(model.loaded.models) == 1
 
 
-def test_a_drafter_that_is_not_there_is_named_at_once(opened: Load) -> None:
-    with pytest.raises(BadInput, match=r"has no draft model; name one with --draft FILE"):
-        opened(proposer="draft")
+def test_a_drafter_that_is_not_there_is_named_before_anything_is_loaded(
+    opened: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            backends.find("llamacpp"), "load", lambda *_: pytest.fail("a model was loaded")
+        )
+        with pytest.raises(BadInput, match=r"has no draft model; name one with --draft FILE"):
+            opened(proposer="draft")
     model = opened()
     with pytest.raises(BadInput, match="has no draft model"):
         model.speculation = Speculation("draft")
@@ -120,6 +128,25 @@ def test_more_context_than_memory_is_refused_before_anything_is_loaded(
     monkeypatch.setattr(adapter, "load", lambda *_: pytest.fail("a model was loaded"))
     with pytest.raises(OutOfMemory, match=r"are free, .* too little: --context \d+"):
         opened(context=2**34)
+
+
+def test_a_context_that_holds_no_conversation_is_refused_before_anything_is_loaded(
+    opened: Load, tiny_models: TinyModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            backends.find("llamacpp"), "load", lambda *_: pytest.fail("a model was loaded")
+        )
+        for few in (1, LEAST_CONTEXT - 1):
+            with pytest.raises(BadInput, match=r"holds no conversation; give --context 16 or"):
+                opened(context=few)
+        short = tiny_models(layers=2, noise=0.03, context=1)
+        with pytest.raises(BadInput, match="draft model was trained on texts of 1 tokens"):
+            opened(draft=str(short))
+        with pytest.raises(BadInput, match="A context of 1 tokens"):
+            opened(str(short), context=None)
+    for strict in (False, True):
+        assert opened(context=LEAST_CONTEXT, strict=strict).info.context > LEAST_CONTEXT // 2
 
 
 def test_a_draft_with_less_context_is_told_once(opened: Load, tiny_models: TinyModels) -> None:
@@ -252,6 +279,7 @@ def test_a_state_that_cannot_be_taken_back_is_told_and_runs_plainly(
     opened: Load, tiny_models: TinyModels
 ) -> None:
     model = opened(str(tiny_models(recurrent=True)), proposer="ngram")
+    assert model.info.exactness.startswith("bit-exact: "), "there is one width, and it was compared"
     assert "Plain decoding: this model's state cannot be taken back." in model.info.notes
     replies = []
     for speculation in (Speculation("none"), Speculation("ngram", draft_tokens=8)):
@@ -327,6 +355,43 @@ def test_a_load_that_fails_leaves_nothing_open(
     with pytest.raises(OutOfMemory, match="no room for the draft"):
         opened(draft=str(tiny_models(layers=2, noise=0.03)))
     assert [model._handle for model in made] == [None, None]
+
+
+@pytest.mark.parametrize("place", ["edgespec.loading._earlier", "edgespec.desk.PromptEncoder"])
+def test_what_fails_after_all_was_measured_leaves_nothing_open_either(
+    opened: Load, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    made: list[LlamaModel] = []
+    real = LlamaModel.session
+
+    def session(self: LlamaModel, options: Any) -> Any:
+        made.append(self)
+        return real(self, options)
+
+    def fails(*_: object) -> None:
+        raise ModelFileError("too much")
+
+    monkeypatch.setattr(LlamaModel, "session", session)
+    monkeypatch.setattr(place, fails)
+    with pytest.raises(ModelFileError, match="too much"):
+        opened()
+    assert [model._handle for model in made] == [None]
+
+
+def test_a_drafter_that_was_asked_for_and_left_out_leaves_nothing_open(
+    opened: Load, tiny_models: TinyModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def left_out(pair: Any, *rest: Any) -> Loaded:
+        made.append(replace(open_pair(replace(pair, draft=None), *rest), draft_left_out=True))
+        return made[0]
+
+    made: list[Loaded] = []
+    monkeypatch.setattr("edgespec.api.open_pair", left_out)
+    with pytest.raises(BadInput, match="--fit left the draft model"):
+        opened(draft=str(tiny_models(layers=2, noise=0.03)), proposer="draft")
+    (model,) = made[0].models
+    assert isinstance(model, LlamaModel)
+    assert model._handle is None
 
 
 def test_a_backend_that_nobody_knows_is_named_with_those_there_are(opened: Load) -> None:

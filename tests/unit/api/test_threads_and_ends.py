@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from api_trials import Load
 
-from edgespec.api import Model, Speculation
+from edgespec.api import Message, Model, Speculation, Turn
 from edgespec.decoding.events import Event, Finished, PromptRead, Round, Stop
 from edgespec.errors import BadInput
 
@@ -166,9 +168,55 @@ def test_a_closed_model_says_so(opened: Load) -> None:
         lambda: model.stream(ASK),
         lambda: model.count_tokens("a"),
         lambda: chat.send("Hi"),
+        lambda: chat.end_names,
+        lambda: chat.answer(Turn((Message("user", ASK),))),
+        lambda: chat.explain(Turn((Message("user", ASK),)), (1, 2), 0),
+        model.chat,
+        model.forget,
     ):
         with pytest.raises(BadInput, match="closed"):
             use()
+
+
+@pytest.mark.parametrize("use", ["count", "end names", "answer", "chat answer"])
+def test_a_model_that_is_closed_while_a_text_is_split_is_freed_behind_it(
+    opened: Load, monkeypatch: pytest.MonkeyPatch, use: str
+) -> None:
+    """Freed memory that is read ends the whole process."""
+    model = opened()
+    chat, tokenizer = model.chat(), model.loaded.models[0].tokenizer
+    encode, order = tokenizer.encode, list[str]()
+
+    def close() -> None:
+        model.close()
+        order.append("closed")
+
+    closing = threading.Thread(target=close)
+
+    def slowly(text: str, *, special: bool) -> list[int]:
+        if closing.ident is None:
+            closing.start()
+        closing.join(0.2)
+        order.append("split")
+        return encode(text, special=special) if closing.is_alive() else []
+
+    monkeypatch.setattr(tokenizer, "encode", slowly)
+    uses: dict[str, Callable[[], object]] = {
+        "count": lambda: model.count_tokens("a"),
+        "end names": lambda: chat.end_names,
+        "answer": lambda: model.stream(ASK),
+        "chat answer": lambda: chat.answer(Turn((Message("user", ASK),))),
+    }
+    with suppress(BadInput):  # where more was to be done than to split it
+        uses[use]()
+    closing.join(SOON_S)
+    assert order[-1] == "closed"
+    assert "split" in order
+
+
+def test_what_only_splits_a_text_does_not_wait_for_a_pass(pair: Model) -> None:
+    with pair._desk._in_use:
+        assert pair.count_tokens("a word") > 0
 
 
 @pytest.mark.parametrize("heard", [0, 1, 2, 5])

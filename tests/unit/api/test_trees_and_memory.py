@@ -104,6 +104,21 @@ def test_earlier_answers_in_another_vocabulary_are_not_looked_up(
     assert remembers()
 
 
+def test_answers_with_tokens_that_this_model_has_not_are_another_models(
+    opened: Load, history: History
+) -> None:
+    first = opened()
+    told = first.generate(PROMPT, max_tokens=40, temperature=0).token_ids
+    vocab = first.loaded.target.session.caps.vocab
+    for odd in (vocab, 2**31 - 1):
+        _keep(history, first.info.pair, (*told[:20], odd, *told[20:]))
+    assert opened(remember=True).loaded.luck.memory is None
+    _keep(history, first.info.pair, told)
+    model = opened(always_draft=True, draft_tokens=6, remember=True)
+    again = model.generate(PROMPT, max_tokens=40, temperature=0)
+    assert dict(again.stats.by_proposer)["memory"] is not None
+
+
 def test_nothing_is_remembered_unless_it_is_asked_for() -> None:
     assert LoadOptions().remember is False
 
