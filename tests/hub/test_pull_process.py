@@ -163,6 +163,7 @@ def test_a_variable_that_cannot_be_meant_is_named_in_one_line(
     assert not Path(env["HF_HUB_CACHE"]).exists()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
 def test_at_a_terminal_the_plan_comes_first_then_the_question_then_bars(
     models: FakeHub, hub_cache: Path, tmp_path: Path
 ) -> None:

