@@ -23,22 +23,27 @@ class LlamaBatch:
         self._memory = self._lib.llama_get_memory(context)
         self._batch = self._lib.llama_batch_init(slots, 0, 1)
         self._read = [0] * slots
+        self._unsettled = set[int]()  # slots whose cache may hold more than was counted
 
     def step(self, slots: Sequence[int], tokens: Sequence[int]) -> Row:
-        batch = self._batch
+        self._settle()
+        batch, read = self._batch, self._read.copy()
         batch.n_tokens = len(slots)
         for row, (slot, token) in enumerate(zip(slots, tokens, strict=True)):
-            if self._read[slot] >= self.context:
+            if read[slot] >= self.context:
                 raise CacheFull(f"Slot {slot} holds its {self.context} tokens already.")
-            batch.token[row], batch.pos[row] = token, self._read[slot]
+            batch.token[row], batch.pos[row] = token, read[slot]
             batch.n_seq_id[row], batch.seq_id[row][0], batch.logits[row] = 1, slot, 1
-            self._read[slot] += 1
+            read[slot] += 1
+        self._unsettled.update(slots)
         result = self._lib.llama_decode(self._context, batch)
         raise_kept_interrupt()
         if result != 0:
             raise BackendFailed(
                 f"llama.cpp could not run the model (code {result}): {last_errors()}"
             )
+        self._read = read
+        self._unsettled.clear()
         pointer = self._lib.llama_get_logits(self._context)
         address = ctypes.cast(pointer, ctypes.c_void_p).value or 0
         memory: Any = (ctypes.c_float * (len(slots) * self._vocab)).from_address(address)
@@ -46,11 +51,23 @@ class LlamaBatch:
         return rows
 
     def forget(self, slot: int) -> None:
-        self._lib.llama_memory_seq_rm(self._memory, slot, -1, -1)
+        self._unsettled.add(slot)
         self._read[slot] = 0
+        self._lib.llama_memory_seq_rm(self._memory, slot, -1, -1)
+        self._unsettled.discard(slot)
 
     def close(self) -> None:
-        if self._context is not None:
+        context, self._context = self._context, None  # never freed twice
+        if context is not None:
             self._lib.llama_batch_free(self._batch)
-            self._lib.llama_free(self._context)
-            self._context = None
+            self._lib.llama_free(context)
+
+    def _settle(self) -> None:
+        """Take back a step that failed or was broken off."""
+        for slot in tuple(self._unsettled):
+            if not self._lib.llama_memory_seq_rm(self._memory, slot, self._read[slot], -1):
+                raise BackendFailed(
+                    f"Slot {slot} could not take back a step that was broken off. Empty it with"
+                    " forget() and read its text anew."
+                )
+            self._unsettled.discard(slot)

@@ -96,9 +96,9 @@ class LlamaModel:
         self._sessions.clear()
         self._plain_loops.clear()
         self._batches.clear()
-        if self._handle is not None:
-            self._lib.llama_model_free(self._handle)
-            self._handle = None
+        handle, self._handle = self._handle, None  # never freed twice
+        if handle is not None:
+            self._lib.llama_model_free(handle)
 
     def _context(self, options: SessionOptions, parameters: Any) -> Any:
         clear_log()

@@ -36,15 +36,15 @@ class LlamaPlainLoop:
         return self._answer(prompt, min(max_tokens, self._room - len(prompt)), end_tokens)
 
     def forget(self) -> None:
-        self._lib.llama_memory_clear(self._memory, True)
         self._cached.truncate(0)
+        self._lib.llama_memory_clear(self._memory, True)
 
     def close(self) -> None:
         """Free the cache; the loop is of no use afterwards."""
-        if self._context is not None:
+        context, self._context = self._context, None  # never freed twice
+        if context is not None:
             self._lib.llama_sampler_free(self._sampler)
-            self._lib.llama_free(self._context)
-            self._context = None
+            self._lib.llama_free(context)
 
     def _answer(self, prompt: Tokens, count: int, end_tokens: Collection[int]) -> Iterator[int]:
         ids = np.array(prompt, dtype=np.int32)  # a copy: the library wants to be able to write
@@ -63,11 +63,10 @@ class LlamaPlainLoop:
 
     def _keep(self, wanted: int) -> None:
         """Drop what the cache holds beyond `wanted` tokens, or all where it cannot go back."""
-        held = len(self._cached)
-        if wanted < held and not self._lib.llama_memory_seq_rm(self._memory, 0, wanted, -1):
+        self._cached.truncate(wanted)
+        # an interrupt may have come when a pass was done and not yet counted
+        if not self._lib.llama_memory_seq_rm(self._memory, 0, wanted, -1):
             self.forget()
-        else:
-            self._cached.truncate(wanted)
 
     def _decode(self, line: Tokens) -> None:
         tokens = (self._lib.llama_token * len(line)).from_buffer(line)

@@ -51,7 +51,8 @@ class LlamaSession:
     for the next verify; that saves a pass, but its width, and with it the rounding, then varies.
     slot: the sequence of the committed text; leaves of a tree use it and as many above it as a
     draft has nodes. The session at 0 owns the context.
-    The cache holds `_cached`; `_owed` are the tokens that wait.
+    The cache holds `_cached`, and more only while `_unsettled`, which holds at every line since an
+    interrupt may come behind any; `_owed` are the tokens that wait.
     """
 
     def __init__(self, context: Any, caps: Caps, chunk: int, ride: int = 0, slot: int = 0) -> None:
@@ -66,13 +67,13 @@ class LlamaSession:
         self._pending: int | None = None
         self._draft = EMPTY
         self._branches, self._root = Branches(), 0  # the root's position
-        self._unsettled = False  # the cache holds rows of a verify that was not committed
+        self._unsettled = False
 
     def prefill(self, tokens: Tokens) -> Iterator[int]:
         tokens = np.ascontiguousarray(tokens, dtype=np.int32)
+        self._owed, self._pending = [], None
         self._settle()
         keep = self._keep(self.held(tokens))
-        self._owed, self._pending = [], None
         yield keep
         body = tokens[keep:-1].tolist()
         while len(body) > self._ride:
@@ -91,12 +92,12 @@ class LlamaSession:
         base = len(self._cached)
         self._check_room(base, len(line) + len(draft))
         self._draft, self._branches, self._root = draft, Branches(), base + len(line) - 1
+        self._unsettled = True
         self._fields.fill([*line, *draft.tokens], base, first_output=len(self._owed))
         if not draft.is_chain:
             self._lay_out(draft, 0, len(line))
             for row in range(len(line)):
                 self._fields.belongs_to(row, range(self._branches.count))
-        self._unsettled = True
         self._decode()
         return LlamaScores(self._rows(len(draft) + 1))
 
@@ -116,26 +117,28 @@ class LlamaSession:
     def commit(self, path: Sequence[int], next_token: int) -> None:
         assert self._pending is not None
         assert self._unsettled, "commit() without a verify() before it"
+        kept = [*self._owed, self._pending, *(self._draft.tokens[n] for n in path)]
+        self._pending = None  # until all of it is done
         if self._branches.count > 1:
             self._keep_winner(path, self._root + 1)
-        elif len(path) < len(self._draft):
-            self._remove(self._slot, self._root + 1 + len(path))
-        self._cached.extend([*self._owed, self._pending, *(self._draft.tokens[n] for n in path)])
+        self._cached.extend(kept)
+        if len(path) < len(self._draft):
+            self._remove(self._slot, len(self._cached))
         self._owed, self._pending = [], next_token
         self._draft, self._unsettled = EMPTY, False
 
     def reset(self) -> None:
         """Forget everything."""
+        self._owed, self._pending, self._draft = [], None, EMPTY
         self._forget()
-        self._owed, self._pending, self._draft, self._unsettled = [], None, EMPTY, False
 
     def close(self) -> None:
         """Free the cache, if it is its own; the session is of no use afterwards."""
-        if self._context is not None:
+        context, self._context = self._context, None  # never freed twice
+        if context is not None:
             self._lib.llama_batch_free(self._batch)
             if self._slot == 0:
-                self._lib.llama_free(self._context)
-            self._context = None
+                self._lib.llama_free(context)
 
     def _check_room(self, base: int, rows: int) -> None:
         if base + rows > self.caps.context:
@@ -146,43 +149,50 @@ class LlamaSession:
 
     def _forget(self) -> None:
         """Empty this session's sequences, and no others."""
+        self._unsettled = True
+        self._cached.truncate(0)
         for leaf in range(self._branches.count):
             self._lib.llama_memory_seq_rm(self._memory, self._slot + leaf, -1, -1)
-        self._branches = Branches()
-        self._cached.truncate(0)
+        self._branches, self._unsettled = Branches(), False
 
     def _keep(self, wanted: int) -> int:
         """Drop what the cache holds beyond `wanted` tokens; returns how many really stay."""
-        if wanted < len(self._cached) and not self._lib.llama_memory_seq_rm(
-            self._memory, self._slot, wanted, -1
-        ):
-            # a state that cannot go back to this place is read anew
-            self._forget()
-            wanted = 0
-        self._cached.truncate(wanted)
-        return wanted
+        if wanted < len(self._cached):
+            self._unsettled = True
+            self._cached.truncate(wanted)
+            if not self._lib.llama_memory_seq_rm(self._memory, self._slot, wanted, -1):
+                self._forget()  # a state that cannot go back to this place is read anew
+            self._unsettled = False
+        return len(self._cached)
 
     def _settle(self) -> None:
-        """Take back a verify that nobody committed."""
+        """Take back what is not committed: a verify, or a call that was broken off."""
         if not self._unsettled:
             return
-        self._unsettled = False
         for leaf in range(1, self._branches.count):
             self._lib.llama_memory_seq_rm(self._memory, self._slot + leaf, -1, -1)
         if not self._lib.llama_memory_seq_rm(self._memory, self._slot, len(self._cached), -1):
-            again = self._cached.array.tolist()
-            self._forget()
-            while again:
-                again = self._read_some(again)
+            self._read_anew()
+        self._unsettled = False
+
+    def _read_anew(self) -> None:
+        again, pending = self._cached.array.tolist(), self._pending
+        self._pending = None  # until the text before it is there again
+        self._forget()
+        while again:
+            again = self._read_some(again)
+        self._pending = pending
 
     def _read_some(self, tokens: list[int]) -> list[int]:
         """Read one chunk and return the rest. Chunks end at multiples of the chunk size, so that
         a prompt is cut alike however much of it was reused."""
         n = self._chunk - len(self._cached) % self._chunk
         part = tokens[:n]
+        self._unsettled = True
         self._fields.fill(part, len(self._cached), first_output=len(part))
         self._decode()
         self._cached.extend(part)
+        self._unsettled = False
         return tokens[n:]
 
     def _lay_out(self, tree: Draft, known: int, row: int) -> None:
@@ -198,7 +208,7 @@ class LlamaSession:
             self._fields.position[at] = self._root + depths[node]
 
     def _keep_winner(self, path: Sequence[int], base: int) -> None:
-        """Make the winning leaf's cells the slot's own; free every other leaf's.
+        """Make the winning leaf's cells on `path` the slot's own; free every other leaf's.
 
         Touches this session's sequences only, unlike llama_memory_seq_keep.
         """
@@ -210,7 +220,6 @@ class LlamaSession:
             copy(self._memory, self._slot + winner, self._slot, base, end)
         for leaf in range(1, self._branches.count):
             rm(self._memory, self._slot + leaf, -1, -1)
-        self._remove(self._slot, end)
 
     def _remove(self, sequence: int, start: int) -> None:
         if not self._lib.llama_memory_seq_rm(self._memory, sequence, start, -1):

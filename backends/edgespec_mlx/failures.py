@@ -10,10 +10,8 @@ import mlx.core as mx
 
 from edgespec.errors import BackendFailed, OutOfMemory
 
-_MEMORY = ("allocat", "out of memory", "insufficient memory", "maximum allowed buffer size")
-
-
 FAILURES = (MemoryError, RuntimeError, ValueError)  # what MLX raises
+_MEMORY = ("allocat", "out of memory", "insufficient memory", "maximum allowed buffer size")
 
 
 @contextmanager
@@ -28,6 +26,16 @@ def on_stream(stream: Any, forget: Callable[[], None]) -> Iterator[None]:
     except FAILURES as error:
         forget()
         raise as_told(error) from error
+
+
+@contextmanager
+def whole_or_empty(forget: Callable[[], None]) -> Iterator[None]:
+    """Where an interrupt breaks this off, what it worked on is emptied: it may be half done."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        forget()
+        raise
 
 
 def as_told(error: Exception) -> OutOfMemory | BackendFailed:

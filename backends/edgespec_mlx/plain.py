@@ -12,7 +12,7 @@ from mlx_lm.models.cache import can_trim_prompt_cache, make_prompt_cache, trim_p
 from edgespec.decoding.draft import Tokens
 from edgespec.decoding.history import TokenHistory, common_prefix
 from edgespec.errors import BadInput
-from edgespec_mlx.failures import FAILURES, as_told
+from edgespec_mlx.failures import FAILURES, as_told, whole_or_empty
 from edgespec_mlx.session import Runner
 
 
@@ -30,11 +30,17 @@ class MlxPlainLoop:
                 " Shorten it, or raise --context."
             )
         count = min(max_tokens, self._room - len(prompt))
-        return self._answer(np.asarray(prompt, dtype=np.int32), count, end_tokens)
+        return self._whole_answer(np.asarray(prompt, dtype=np.int32), count, end_tokens)
 
     def forget(self) -> None:
-        self._caches = make_prompt_cache(self._runner.module)
-        self._cached = TokenHistory()
+        caches, cached = make_prompt_cache(self._runner.module), TokenHistory()
+        self._caches, self._cached = caches, cached
+
+    def _whole_answer(
+        self, prompt: Tokens, count: int, end_tokens: Collection[int]
+    ) -> Iterator[int]:
+        with whole_or_empty(self.forget):
+            yield from self._answer(prompt, count, end_tokens)
 
     def _answer(self, prompt: Tokens, count: int, end_tokens: Collection[int]) -> Iterator[int]:
         from mlx_lm.generate import generate_step

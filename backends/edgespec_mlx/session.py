@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from edgespec.decoding.session import Caps
 from edgespec.errors import BackendFailed, CacheFull
 from edgespec_mlx.ahead import Patience
 from edgespec_mlx.cache import Caches
-from edgespec_mlx.failures import on_stream
+from edgespec_mlx.failures import on_stream, whole_or_empty
 from edgespec_mlx.scores import MlxScores
 from edgespec_mlx.tap import Tap
 from edgespec_mlx.trees import TreeLayout
@@ -74,19 +75,20 @@ class MlxSession:
 
     def prefill(self, tokens: Tokens) -> Iterator[int]:
         tokens = np.ascontiguousarray(tokens, dtype=np.int32)
-        self._patience.broken()
-        self._ready = None  # begun in vain, but every answer ends once
-        self._settle()
-        keep = self._keep(self.held(tokens))
-        self._owed, self._pending = [], None
-        yield keep
-        body = tokens[keep:-1].tolist()
-        while len(body) > self._ride:
-            body = self._read_some(body)
-            yield len(self._cached)
-        self._owed, self._pending = body, int(tokens[-1])
-        if not self._caches.cut_anywhere and self._caches.go_back:
-            self._read_to = len(self._cached), self._caches.mark()
+        with self._whole():
+            self._patience.broken()
+            self._ready = None  # begun in vain, but every answer ends once
+            self._settle()
+            keep = self._keep(self.held(tokens))
+            self._owed, self._pending = [], None
+            yield keep
+            body = tokens[keep:-1].tolist()
+            while len(body) > self._ride:
+                body = self._read_some(body)
+                yield len(self._cached)
+            self._owed, self._pending = body, int(tokens[-1])
+            if not self._caches.cut_anywhere and self._caches.go_back:
+                self._read_to = len(self._cached), self._caches.mark()
 
     def held(self, tokens: Tokens) -> int:
         return common_prefix(self._cached.array, tokens[:-1])
@@ -96,16 +98,17 @@ class MlxSession:
         assert len(draft) < self.caps.rows, "verify() of more rows than the session has"
         line = [*self._owed, self._pending]
         self._check_room(len(line) + len(draft))
-        if draft or self._ready is None:
-            self._settle()
-            self._start = self._caches.mark()
-            scores = self._pass(line, draft)
-        else:
-            scores = self._ready
-        self._draft, self._scores, self._ready = draft, scores, None
-        self._begin_next(scores)
-        with self._guarded():
-            scores.move()
+        with self._whole():
+            if draft or self._ready is None:
+                self._settle()
+                self._start = self._caches.mark()
+                scores = self._pass(line, draft)
+            else:
+                scores = self._ready
+            self._draft, self._scores, self._ready = draft, scores, None
+            self._begin_next(scores)
+            with self._guarded():
+                scores.move()
         return scores
 
     def extend(self, grown: Draft) -> MlxScores:
@@ -115,22 +118,29 @@ class MlxSession:
             return self.verify(grown)  # the caches hold no tree that could grow
         line, known = len(self._owed) + 1, len(self._draft)
         self._check_room(line + len(grown))
-        layout = None
-        if not grown.is_chain:
-            layout = TreeLayout.behind(len(self._cached), line, grown)
-            layout.first = line + known
-        new = mx.array(list(grown.tokens[known:]), dtype=mx.int32)
-        scores = self._run(new, len(grown) - known, layout)
-        scores.first = known
-        self._draft, self._scores = grown, scores
-        with self._guarded():
-            scores.move()
+        with self._whole():
+            layout = None
+            if not grown.is_chain:
+                layout = TreeLayout.behind(len(self._cached), line, grown)
+                layout.first = line + known
+            new = mx.array(list(grown.tokens[known:]), dtype=mx.int32)
+            scores = self._run(new, len(grown) - known, layout)
+            scores.first = known
+            self._draft, self._scores = grown, scores
+            with self._guarded():
+                scores.move()
         return scores
 
     def commit(self, path: Sequence[int], next_token: int) -> None:
         assert self._pending is not None
         assert self._scores is not None, "commit() without a verify() before it"
-        line, draft, scores = [*self._owed, self._pending], self._draft, self._scores
+        with self._whole():
+            self._commit(path, next_token, self._pending, self._scores)
+
+    def _commit(
+        self, path: Sequence[int], next_token: int, pending: int, scores: MlxScores
+    ) -> None:
+        line, draft = [*self._owed, pending], self._draft
         kept = [*line, *(draft.tokens[node] for node in path)]
         plain = not draft and next_token == scores.top(ROOT)
         self._scores, self._draft, self._owed, self._pending = None, EMPTY, [], next_token
@@ -153,7 +163,7 @@ class MlxSession:
         """Forget everything."""
         self._start_anew()
         self._owed, self._pending, self._draft = [], None, EMPTY
-        self._scores = self._start = self._begun = self._ready = None
+        self._scores = self._begun = self._ready = None
         self._patience.broken()
 
     def watch(self, tap: Tap, layers: Sequence[int]) -> None:
@@ -264,8 +274,8 @@ class MlxSession:
         return 0
 
     def _start_anew(self) -> None:
-        self._caches, self._read_to = self._make(), None
-        self._cached.truncate(0)
+        caches, cached = self._make(), TokenHistory()
+        self._caches, self._cached, self._start, self._read_to = caches, cached, None, None
 
     def _read_some(self, tokens: list[int]) -> list[int]:
         """Read one chunk and return the rest. Chunks end at multiples of the chunk size, so that
@@ -288,6 +298,9 @@ class MlxSession:
                 f"The caches of this model hold {held} tokens where {len(self._cached)} were"
                 " committed. Run it with --proposer none."
             )
+
+    def _whole(self) -> AbstractContextManager[None]:
+        return whole_or_empty(self.reset)
 
     def _guarded(self) -> Any:
         return on_stream(self._runner.stream, self.reset)
