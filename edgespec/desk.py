@@ -183,5 +183,5 @@ def _info(loaded: Loaded, rule: RuleName, template_note: str) -> ModelInfo:
         exactness=loaded.exactness_under(rule),
         notes=(*loaded.notes, *([template_note] if template_note else [])),
         memory=loaded.memory,
-        inexact_with=loaded.inexact_with,
+        inexact_with=loaded.inexact_with if rule is RuleName.COUPLED else (),
     )

@@ -44,12 +44,15 @@ def test_a_pair_tells_what_it_is(opened: Load, tiny_models: TinyModels) -> None:
 @pytest.mark.parametrize("strict", [True, False])
 def test_how_exact_the_text_is_is_told_for_the_rule_in_force(opened: Load, strict: bool) -> None:
     model = opened(rule="rejection", strict=strict)
-    told = model.info.exactness
+    rejection = model.info
+    told = rejection.exactness
     assert told.startswith("same distribution: where the sampler draws, --rule rejection")
     model.speculation = Speculation()
     coupled = model.info.exactness
     assert coupled.startswith(("bit-exact", "same up to rounding"))
     assert told.endswith(f"at temperature 0 {coupled}")
+    assert rejection.inexact_with == ()
+    assert ("tree" in model.info.inexact_with) >= strict
     assert model.generate(ASK, max_tokens=1).model.exactness == coupled
     model.speculation = Speculation(rule="rejection")
     assert model.generate(ASK, max_tokens=1).model.exactness == told
