@@ -115,8 +115,9 @@ class Loaded:
         if self.target.measurement.bit_exact:
             *widths, widest = self.target.measurement.seconds
             return (
-                f"bit-exact as measured: passes over {', '.join(map(str, widths))} and {widest}"
-                f" tokens gave the same scores{but}; --strict keeps to such passes"
+                f"bit-exact as measured: after {self.target.measurement.context} tokens of text,"
+                f" passes over {', '.join(map(str, widths))} and {widest} tokens gave the same"
+                f" scores{but}; --strict keeps to such passes"
             )
         return (
             "same up to rounding: wider passes change a score by at most"

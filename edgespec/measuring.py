@@ -56,7 +56,7 @@ def measured_session(
     if measurement is None or at_rest > measurement.at_rest:
         report(f"measuring what a pass of {label_of(path)} costs here; once, for some seconds")
         measurement = measure(session, sample, least=least)
-        if not measurement.plausible:
+        if at_rest and not measurement.plausible:
             measurement = measure(session, sample, least=least)  # what is said twice is believed
         measurement = replace(measurement, at_rest=at_rest)
         if not at_rest:

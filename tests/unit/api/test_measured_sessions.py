@@ -141,6 +141,11 @@ def test_figures_that_cannot_be_are_measured_twice_and_then_kept(
         return Measurement(seconds, ((1, 2, 4),), 0.0, context=48, sample=len(text))
 
     monkeypatch.setattr(measuring, "measure", odd)
+    monkeypatch.setattr(measuring, "busy", lambda: True)
+    assert not opens(Table(), context=400).measurement.at_rest
+    assert len(times) == 1, "what other programs disturbed is measured again without them"
+    times.clear()
+    monkeypatch.setattr(measuring, "busy", lambda: False)
     assert opens(Table(), context=400).measurement.at_rest
     assert len(told) == 1
     opens(Table(), context=400)
