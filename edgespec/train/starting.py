@@ -13,6 +13,7 @@ from torch import Tensor
 from edgespec.decoding.draft import Row, Tokens
 from edgespec.models.gguf import read_header
 from edgespec.models.header import GgufHeader, TensorInfo
+from edgespec.models.split import parts_of
 from edgespec.train.student import Student
 
 _OUTPUT_SCALE = 0.04
@@ -22,21 +23,21 @@ _TABLES = ("token_embd.weight", "output.weight")
 def target_tables(path: Path, ids: Tokens) -> tuple[Row, Row] | None:
     """Rows of a GGUF target's embedding and output tables, float32 [k, width] each.
 
-    Where both are one, it is given twice. None where the file keeps them in a form that cannot be
-    read here, or in another file.
+    Where both are one, it is given twice. None where they are kept in a form that cannot be read
+    here.
     """
     if not path.is_file():
         return None
-    header = read_header(path)
-    tensors = {tensor.name: tensor for tensor in header.tensors}
-    embedding = tensors.get(_TABLES[0])
-    if embedding is None or embedding.dims[-1] <= ids[-1]:
+    parts = [read_header(part) for part in parts_of(path)]
+    tables = {t.name: (part, t) for part in parts for t in part.tensors if t.name in _TABLES}
+    embedding = tables.get(_TABLES[0])
+    if embedding is None or embedding[1].dims[-1] <= ids[-1]:
         return None
-    output = tensors.get(_TABLES[1], embedding)
-    if output.dims != embedding.dims:
+    output = tables.get(_TABLES[1], embedding)
+    if output[1].dims != embedding[1].dims:
         return None
     try:
-        return _rows(header, embedding, ids), _rows(header, output, ids)
+        return _rows(*embedding, ids), _rows(*output, ids)
     except (NotImplementedError, ValueError):  # a number format that gguf-py cannot read
         return None
 
@@ -69,6 +70,7 @@ def _main_directions(rows: Tensor, most: int) -> Tensor:
 
 
 def _rows(header: GgufHeader, tensor: TensorInfo, ids: Tokens) -> NDArray[np.float32]:
+    """header: of the file that holds the table."""
     whole, count = tensor.n_bytes, tensor.dims[-1]
     if whole is None:
         raise NotImplementedError

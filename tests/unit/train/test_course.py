@@ -159,6 +159,24 @@ def test_the_targets_tables_are_read_row_by_row(tiny_models: TinyModels) -> None
     assert target_tables(path.parent, ids) is None
 
 
+def test_the_tables_of_a_target_in_parts_are_found_in_whichever_part(tmp_path: Path) -> None:
+    import gguf
+
+    rng = np.random.default_rng(0)
+    tables = [rng.standard_normal((40, 32)).astype(np.float32) for _ in range(2)]
+    writer = gguf.GGUFWriter(tmp_path / "t", "llama", split_max_tensors=1)
+    for name, table in zip(("token_embd.weight", "output.weight"), tables, strict=True):
+        writer.add_tensor(name, table)
+    writer.write_header_to_file(tmp_path / "t.gguf")
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    ids = np.array([0, 7, 39], np.int32)
+    found = target_tables(tmp_path / "t-00001-of-00002.gguf", ids)
+    assert found is not None
+    assert all((rows == table[ids]).all() for rows, table in zip(found, tables, strict=True))
+
+
 def test_a_drafter_begins_with_the_targets_neighbours_each_table_turned_its_own_way() -> None:
     rows = np.random.default_rng(0).standard_normal((60, 24)).astype(np.float32)
     student = Student(Shape(96, 32, 1, 64, 2, 1, 16, context=64))
