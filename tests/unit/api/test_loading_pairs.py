@@ -16,6 +16,7 @@ import edgespec_llamacpp.library as native
 from edgespec import backends
 from edgespec.api import Speculation, load
 from edgespec.decoding.events import Round
+from edgespec.desk import Desk
 from edgespec.errors import (
     BackendMissing,
     BadInput,
@@ -44,18 +45,24 @@ def test_a_pair_tells_what_it_is(opened: Load, tiny_models: TinyModels) -> None:
 @pytest.mark.parametrize("strict", [True, False])
 def test_how_exact_the_text_is_is_told_for_the_rule_in_force(opened: Load, strict: bool) -> None:
     model = opened(rule="rejection", strict=strict)
-    rejection = model.info
-    told = rejection.exactness
+    told = model.info.exactness
     assert told.startswith("same distribution: where the sampler draws, --rule rejection")
     model.speculation = Speculation()
     coupled = model.info.exactness
     assert coupled.startswith(("bit-exact", "same up to rounding"))
     assert told.endswith(f"at temperature 0 {coupled}")
-    assert rejection.inexact_with == ()
-    assert ("tree" in model.info.inexact_with) >= strict
     assert model.generate(ASK, max_tokens=1).model.exactness == coupled
     model.speculation = Speculation(rule="rejection")
     assert model.generate(ASK, max_tokens=1).model.exactness == told
+
+
+def test_only_where_a_seed_gives_one_text_are_proposers_excepted_from_that(opened: Load) -> None:
+    loaded = opened().loaded
+    measurement = loaded.target.measurement
+    exact = replace(measurement, classes=(tuple(measurement.seconds),))
+    loaded = replace(loaded, target=replace(loaded.target, measurement=exact))
+    for rule, excepted in (("coupled", ("tree", "recycling")), ("rejection", ())):
+        assert Desk(loaded, Speculation(rule=rule)).info.inexact_with == excepted
 
 
 def test_a_draft_with_another_vocabulary_is_refused(opened: Load, tiny_models: TinyModels) -> None:
