@@ -265,6 +265,11 @@ class Caches:
         return cls(given, leaves)
 
     @classmethod
+    def none(cls) -> Caches:
+        """For no model."""
+        return cls([], [])
+
+    @classmethod
     def foreign(cls, module: Any) -> Caches:
         """The library's caches, for models that look into them."""
         given = make_prompt_cache(module)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakSet
 
 import mlx.core as mx
 import psutil
@@ -61,6 +62,7 @@ class MlxModel:
         stream = mx.new_thread_unsafe_stream(mx.default_device())
         self._runner = Runner(module, stream, GPU_CHUNK if gpu else CPU_CHUNK)
         self._tap: Tap | None = None
+        self._opened = WeakSet[MlxSession | MlxPlainLoop]()  # one that nobody uses may go
 
     @property
     def device(self) -> str:
@@ -86,10 +88,14 @@ class MlxModel:
             rollback=traits.rollback,
             hidden=traits.hidden,
         )
-        return MlxSession(self._runner, make, caps, CATCH_UP if options.lazy else 0)
+        session = MlxSession(self._runner, make, caps, CATCH_UP if options.lazy else 0)
+        self._opened.add(session)
+        return session
 
     def plain_loop(self, options: SessionOptions) -> MlxPlainLoop:
-        return MlxPlainLoop(self._runner, options.context)
+        loop = MlxPlainLoop(self._runner, options.context)
+        self._opened.add(loop)
+        return loop
 
     def watch(self, session: MlxSession, layers: tuple[int, ...]) -> None:
         """Let this session's scores come with the hidden states of some of `caps.hidden`."""
@@ -104,10 +110,12 @@ class MlxModel:
         session.watch(self._tap, layers)
 
     def close(self) -> None:
+        for opened in tuple(self._opened):
+            opened.close()
         if self._tap is not None:
             self._tap.__exit__()
             self._tap = None
-        self._runner = Runner(None, self._runner.stream, self._runner.chunk)
+        self._runner = self._runner.emptied()
         mx.clear_cache()
 
     def _caches(self, options: SessionOptions) -> Callable[[], Caches]:

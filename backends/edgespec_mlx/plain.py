@@ -36,6 +36,11 @@ class MlxPlainLoop:
         caches, cached = make_prompt_cache(self._runner.module), TokenHistory()
         self._caches, self._cached = caches, cached
 
+    def close(self) -> None:
+        """Let go of weights and cache; the loop is of no use afterwards."""
+        self._runner, self._caches = self._runner.emptied(), []
+        self._cached.truncate(0)
+
     def _whole_answer(
         self, prompt: Tokens, count: int, end_tokens: Collection[int]
     ) -> Iterator[int]:

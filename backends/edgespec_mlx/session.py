@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import mlx.core as mx
@@ -36,6 +36,10 @@ class Runner:
     module: Any
     stream: Any
     chunk: int
+
+    def emptied(self) -> Runner:
+        """The same without the weights."""
+        return replace(self, module=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +169,12 @@ class MlxSession:
         self._owed, self._pending, self._draft = [], None, EMPTY
         self._scores = self._begun = self._ready = None
         self._patience.broken()
+
+    def close(self) -> None:
+        """Let go of weights and caches; the session is of no use afterwards."""
+        self._runner, self._make = self._runner.emptied(), Caches.none
+        self._tap, self._watched = None, ()
+        self.reset()
 
     def watch(self, tap: Tap, layers: Sequence[int]) -> None:
         """From now on scores come with the hidden states of these layers.

@@ -241,6 +241,7 @@ class Engine:
                     wanted, works = works, None
                     continue
                 works, wanted = wanted, self._lend(model)
+                del model  # the next one may need its memory
         except Cancelled as error:
             if not self._closing.is_set():
                 self._say(Crashed(error))

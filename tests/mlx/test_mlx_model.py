@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -282,7 +283,27 @@ def test_an_answer_that_outgrows_its_window_is_the_plain_answer(mlx_models: MlxM
     assert fast.accepted > 0
 
 
-def test_a_closed_model_holds_no_weights() -> None:
-    model = loaded(module_of(Tiny()))
+def test_weights_and_caches_are_gone_with_their_model_though_its_sessions_live() -> None:
+    module = module_of(Tiny())
+    weights = weakref.ref(module)
+    model = loaded(module)
+    del module
+    target, loop = session(model), model.plain_loop(EXACT)
+    model.watch(target, (1,))
+    read(target, words(1))
+    target.verify(EMPTY)
+    assert len(list(loop.answer(np.array(words(1), dtype=np.int32), 3, ()))) == 3
+    assert weights() is not None
+    assert target._caches.arrays()
     model.close()
-    assert model._runner.module is None
+    assert weights() is None
+    assert not target._caches.arrays()
+    assert not loop._caches
+
+
+def test_a_session_that_nobody_uses_is_not_kept_by_its_model(mlx_models: MlxModels) -> None:
+    target = session(mlx_models())
+    read(target, words(1))
+    kept = weakref.ref(target)
+    del target
+    assert kept() is None

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partialmethod
@@ -238,6 +239,25 @@ def test_another_model_takes_the_place_of_the_first() -> None:
     assert told.event.text == "from the second"
     assert engine.stop(PATIENCE_S)
     assert second.closed
+
+
+def test_nothing_of_a_model_is_held_while_the_next_one_is_loaded() -> None:
+    made, held = list[weakref.ref[FakeModel]](), list[bool]()
+
+    def load(report: Callable[[str], None]) -> FakeModel:
+        held.extend(model() is not None for model in made)
+        model = FakeModel(scripts=(SHORT,))
+        made.append(weakref.ref(model))
+        return model
+
+    engine = Engine(replace(setup_for(FakeModel()), load=load))  # type: ignore[arg-type]
+    engine.start()
+    engine.ask(1, TURN)
+    listen(engine, ended)
+    engine.load(load, "second")  # type: ignore[arg-type]
+    listen(engine, ready)
+    assert held == [False]
+    assert engine.stop(PATIENCE_S)
 
 
 def test_a_model_that_cannot_be_loaded_leaves_the_chat_with_the_one_before() -> None:
