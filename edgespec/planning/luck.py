@@ -71,7 +71,7 @@ class Luck:
         keeps: bool = False,
     ) -> Luck:
         """keeps: whether what is recycled outlives a conversation."""
-        ngram, recycling = NGramSource(cost), Recycling(keeps=keeps)
+        ngram, recycler = NGramSource(cost), Recycling(keeps=keeps)
         draft = branching = None
         if drafter is not None:
             draft = ModelSource(drafter.proposer, cost, drafter.guess_s, ngram)
@@ -79,51 +79,47 @@ class Luck:
                 branching = ModelSource(drafter.branching, cost, drafter.guess_s, ngram, Siblings())
         remembered = [] if memory is None else [memory]
         return cls(
-            cost,
-            drafter,
-            ngram,
-            draft,
-            branching,
-            TreeSource(Merged(NGramTree(), *remembered), cost),
-            TreeSource(recycling, cost),
-            TreeSource(Merged(NGramTree(), *remembered, recycling), cost),
-            recycling,
-            memory,
+            cost=cost,
+            drafter=drafter,
+            ngram=ngram,
+            draft=draft,
+            branching=branching,
+            text=TreeSource(Merged(NGramTree(), *remembered), cost),
+            recycling=TreeSource(recycler, cost),
+            tree=TreeSource(Merged(NGramTree(), *remembered, recycler), cost),
+            recycler=recycler,
+            memory=memory,
         )
 
     def sources(self, name: str, *, trees: bool) -> list[Source]:
-        """What the planner may choose from. trees: whether auto may draft them unasked."""
-        if name == "tree":
-            return [self.tree]
-        if name == "recycling":
-            return [self.recycling]
-        sources: list[Source] = []
-        if name == "auto" and trees and self._trees_pay:
-            sources.append(self.text)
-        elif name in ("auto", "ngram"):
-            sources.append(self.ngram)
-        siblings = name == "auto" and trees and cheap_rows(self.cost.seconds)
-        model = (self.branching or self.draft) if siblings else self.draft
-        if name in ("auto", "draft") and model is not None:
-            sources.append(model)
-        return sources
+        """What the planner may choose from under a name of `--proposer`.
+
+        trees: whether auto may draft them unasked.
+        """
+        text = self.text if trees and self._trees_pay else self.ngram
+        siblings = self.branching if trees and cheap_rows(self.cost.seconds) else None
+        named: dict[str, list[Source | None]] = {
+            "auto": [text, siblings or self.draft],
+            "ngram": [self.ngram],
+            "draft": [self.draft],
+            "recycling": [self.recycling],
+            "tree": [self.tree],
+        }
+        return [source for source in named[name] if source is not None]
 
     def fixed(self, name: str) -> Proposer:
-        """What guesses whether it pays or not."""
-        if name == "recycling":
-            return self.recycler
-        remembered = [] if self.memory is None else [self.memory]
-        parts: list[Proposer] = []
-        if name == "tree":
-            parts.append(NGramTree(SHORTEST_FIXED))
-            if self.drafter is not None:
-                parts.append(self.drafter.tree)
-            return Merged(*parts, *remembered, self.recycler)
-        if name in ("auto", "ngram"):
-            parts.append(NGram(SHORTEST_FIXED))
-        if name in ("auto", "draft") and self.drafter is not None:
-            parts.append(self.drafter.proposer)
-        return FirstOf(*parts, *(remembered if name == "auto" else []))
+        """What guesses under such a name whether it pays or not."""
+        chain = [] if self.drafter is None else [self.drafter.proposer]
+        tree = [] if self.drafter is None else [self.drafter.tree]
+        memory = [] if self.memory is None else [self.memory]
+        named: dict[str, list[Proposer]] = {
+            "auto": [NGram(SHORTEST_FIXED), *chain, *memory],
+            "ngram": [NGram(SHORTEST_FIXED)],
+            "draft": [*chain],
+            "recycling": [self.recycler],
+            "tree": [NGramTree(SHORTEST_FIXED), *tree, *memory, self.recycler],
+        }
+        return Merged(*named[name]) if name == "tree" else FirstOf(*named[name])
 
     @property
     def _trees_pay(self) -> bool:

@@ -215,11 +215,12 @@ class ModelSource:
             self._read_s += 0.5 * (each - self._read_s)
 
     def observe(self, outcome: Outcome) -> None:
-        tokens, seconds = len(outcome.accepted.path) + 1, outcome.verify_s + outcome.draft_s
+        tokens = len(outcome.accepted.path) + 1
         if self._missed_s or not self._attempted:
             chance = max(self._typical, self.proposer.hope) if self._hopeful else self._typical
             each_s = self._cost.seconds(1) / worth(self._cost, chance, self._guess_s)[0]
-            self._missed_s = max(0.0, self._missed_s + seconds - tokens * each_s)
+            lost_s = outcome.verify_s + outcome.draft_s - tokens * each_s
+            self._missed_s = max(0.0, self._missed_s + lost_s)
         if not self._attempted:
             return
         self._attempted = False
@@ -233,8 +234,8 @@ class ModelSource:
             chain = Draft.chain([*self._drafted.tokens, *self._tail.tokens], self.proposer.name)
             told = answered(chain, outcome)
             self._follower.observe_tail(self._tail, told[len(self._drafted) :])
-        seconds = len(self._drafted) * self._guess_s + outcome.verify_s
-        self._past = self._past.after(tokens, seconds)
+        took_s = len(self._drafted) * self._guess_s + outcome.verify_s
+        self._past = self._past.after(tokens, took_s)
 
     def _learn_siblings(self, place: int, told: Sequence[int]) -> None:
         """The guess at `place` was wrong; `told` is the text from the first guess on."""

@@ -12,8 +12,7 @@ from edgespec.decoding.request import Request
 from edgespec.planning.acceptance import StatedAcceptance
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.sources import MOST_GUESSES, Offer, best_size
-from edgespec.proposers.combine import USUALLY
-from edgespec.proposers.growing import GrowingTree, part
+from edgespec.proposers.growing import GrowingTree, part, stated
 
 OWED = 2.0  # plain passes that guessing may cost more than it has won, before it rests
 
@@ -92,11 +91,10 @@ class TreeSource:
 
     def offer(self, state: State, room: int, pace: float) -> Offer | None:
         self._used = EMPTY
-        self._offered = draft = self.proposer.propose(state, UpTo(min(room, MOST_GUESSES)))
+        draft = self.proposer.propose(state, UpTo(min(room, MOST_GUESSES)))
+        self._offered = draft = replace(draft, confidence=stated(draft))
         if not draft:
             return None
-        if not draft.confidence:
-            self._offered = draft = replace(draft, confidence=(USUALLY,) * len(draft))
         tree = self._weighed(draft)
         chances = [tree.chance[node] for node in tree.best(len(tree))]
         n, tokens = best_size(chances, self._cost, pace)

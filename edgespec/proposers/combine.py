@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from edgespec.decoding.draft import EMPTY, ROOT, Draft, Support
 from edgespec.decoding.proposer import Budget, Outcome, Proposer, State
 from edgespec.decoding.request import Request
-from edgespec.proposers.growing import GrowingTree
+from edgespec.proposers.growing import GrowingTree, stated
 
 LATER = 0.7  # what a guess weighs that another proposer was not convinced of
-USUALLY = 0.7  # how likely a guess is taken to be whose proposer does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ def merged(drafts: Sequence[Draft], most: int) -> Draft:
     next one.
     """
     tree, sources, q = GrowingTree(), list[str](), list[Support | None]()
-    children = [_children(draft) for draft in drafts]
+    children, sures = [_children(draft) for draft in drafts], [stated(draft) for draft in drafts]
     where = {ROOT: {k: [ROOT] for k in range(len(drafts))}}  # each draft's own nodes
     for node in _as_they_come(tree):
         left, said = 1.0, dict[int, float]()
@@ -125,8 +124,7 @@ def merged(drafts: Sequence[Draft], most: int) -> Draft:
         for k, places in where.pop(node).items():
             total = 0.0
             for child in (child for place in places for child in children[k].get(place, ())):
-                sure = drafts[k].confidence[child] if drafts[k].confidence else USUALLY
-                token = drafts[k].tokens[child]
+                sure, token = sures[k][child], drafts[k].tokens[child]
                 said[token] = said.get(token, 0.0) + left * sure
                 own.setdefault(token, {}).setdefault(k, []).append(child)
                 total += sure

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from edgespec.decoding.draft import EMPTY, ROOT, Draft
 
+USUALLY = 0.7  # how likely a guess is taken to be whose proposer does not say
+
 
 class GrowingTree:
     """Nodes in the order they were added, a parent before its children.
@@ -57,15 +59,20 @@ class GrowingTree:
         )
 
 
+def stated(draft: Draft) -> list[float]:
+    """How likely each guess of a draft is, by its proposer's word as far as it says."""
+    return [*draft.confidence, *[USUALLY] * (len(draft) - len(draft.confidence))]
+
+
 def part(draft: Draft, nodes: Sequence[int]) -> Draft:
     """Some nodes of a draft, ascending, each with its parent."""
-    stated = len(draft.confidence)
+    said = len(draft.confidence)
     return Draft(
         [draft.tokens[node] for node in nodes],
         renumbered(nodes, draft.parents),
         [draft.source[node] for node in nodes],
         [draft.q[node] for node in nodes],
-        [draft.confidence[node] for node in nodes if node < stated],
+        [draft.confidence[node] for node in nodes if node < said],
     )
 
 

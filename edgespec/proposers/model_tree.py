@@ -11,7 +11,7 @@ from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row
 from edgespec.decoding.proposer import Budget, Outcome, State
 from edgespec.decoding.request import Request
 from edgespec.decoding.session import Session
-from edgespec.proposers.draft_model import DraftTiming, SmallModel
+from edgespec.proposers.draft_model import FAMILY_HOPE, DraftTiming, SmallModel
 from edgespec.proposers.growing import GrowingTree, renumbered
 
 OTHERS = 3  # tokens that are noted beside each guess of a line
@@ -43,8 +43,14 @@ class ModelTree(SmallModel):
     A rule or session without trees gets a chain.
     """
 
-    def __init__(self, session: Session, vocab: int, reach: Reach | None = None) -> None:
-        super().__init__(session, vocab)
+    def __init__(
+        self,
+        session: Session,
+        vocab: int,
+        hope: float = FAMILY_HOPE,
+        reach: Reach | None = None,
+    ) -> None:
+        super().__init__(session, vocab, hope)
         self._reach = reach or Reach()
         self._computed: list[int] = []  # nodes of _tree that the model's cache holds, in order
         self._tree = GrowingTree()

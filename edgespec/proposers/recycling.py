@@ -17,7 +17,7 @@ from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row, Tokens
 from edgespec.decoding.history import common_prefix
 from edgespec.decoding.proposer import Budget, Outcome, State
 from edgespec.decoding.request import Request
-from edgespec.decoding.sampling import kth_best
+from edgespec.decoding.sampling import best_tokens
 from edgespec.proposers.growing import GrowingTree
 
 SUCCESSORS = 8
@@ -46,14 +46,11 @@ class Successors:
 
     def learn(self, token: int, row: Row) -> None:
         """`row`: the target's scores behind `token`."""
-        most = min(SUCCESSORS, len(row))
-        ids = np.flatnonzero(row >= kth_best(row, most))
-        ids = ids[np.argsort(-row[ids], kind="stable")[:most]]
-        at = _place(token)
+        ids, at = best_tokens(row, SUCCESSORS), _place(token)
         self._owner[at] = token
-        self._ids[at, :most] = ids
-        self._ids[at, most:] = -1
-        self._nats[at, :most] = np.maximum(row[ids] - row[ids[0]], -60.0)
+        self._ids[at, : len(ids)] = ids
+        self._ids[at, len(ids) :] = -1
+        self._nats[at, : len(ids)] = np.maximum(row[ids] - row[ids[0]], -60.0)
 
     def of(self, token: int) -> tuple[Tokens, NDArray[np.float64]] | None:
         """Ids and their scores in nats, best first; None where nothing is remembered."""

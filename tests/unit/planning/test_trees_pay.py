@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from time import sleep
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -94,22 +94,48 @@ def test_dear_rows_take_the_likeliest_nodes_and_cheap_ones_more_of_them() -> Non
 
 
 class Slow(Branching):
-    """Takes a plain pass's time to guess wrongly."""
+    """Guesses wrongly, and counts what it was asked and told. takes: plain passes a guess."""
+
+    takes, asked, told = 0.75, 0, 0
 
     def propose(self, state: State, budget: Budget) -> Draft:
-        sleep(0.002)
+        self.asked += 1
+        self._machine.now += self.takes * T1
         return super().propose(state, budget)
 
+    def observe(self, outcome: Outcome) -> None:
+        self.told += 1
 
-def test_guessing_that_costs_more_than_it_wins_rests_for_the_answer_and_learns_no_more() -> None:
-    machine, costs = machine_for(linear), CostCurve({1: 0.002, 2: 0.004})
-    source = TreeSource(Slow(machine, 0.1), costs)
-    told = run(machine, Auto([source], costs), 60)
-    assert source.proposer.resting
-    assert told.tokens == 60
-    assert OWED < 60
-    run(machine_for(linear), Auto([source], costs), 1)
-    assert not source.proposer.resting, "the next answer tries again"
+
+def test_guessing_that_costs_more_than_it_wins_rests_for_the_answer_and_learns_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine, costs = machine_for(linear), curve(linear)
+    monkeypatch.setattr("edgespec.planning.tree_source.perf_counter", machine.clock)
+    slow = Slow(machine, 0.0)
+    source = TreeSource(slow, costs)
+    auto = Auto([source], costs)
+    for answer in (1, 2):
+        assert run(machine, auto, 60).tokens == 60
+        assert source.proposer.resting
+        tries = int(OWED / slow.takes) + 1
+        assert slow.asked == tries * answer, "it rests once it owes more, and tries each answer"
+        before = 1 + tries - 1  # the first token's round, and all but the last that it was asked in
+        assert slow.told == before * answer, "at rest it is told nothing"
+
+
+class SaysHalf(Branching):
+    """Is silent on how sure it is of the second half of its guesses."""
+
+    def propose(self, state: State, budget: Budget) -> Draft:
+        draft = super().propose(state, budget)
+        return replace(draft, confidence=draft.confidence[: len(draft) // 2])
+
+
+def test_guesses_whose_proposer_does_not_say_how_sure_it_is_are_weighed_all_the_same() -> None:
+    told = _auto(SaysHalf, flat, 0.6)
+    assert not [round_.note for round_ in told.rounds if round_.note]
+    assert told.relative < 0.6
 
 
 def test_what_guesses_of_a_stated_chance_come_to_is_learned_for_each_tenth_apart() -> None:

@@ -21,7 +21,7 @@ from edgespec.decoding.request import Request, RuleName
 from edgespec.decoding.sampling import Sampling
 from edgespec.decoding.session import Scores
 from edgespec.proposers.combine import Fixed
-from edgespec.proposers.draft_model import SmallModel
+from edgespec.proposers.draft_model import TRAINED_HOPE, SmallModel
 from edgespec.proposers.growing import GrowingTree, renumbered
 from edgespec.proposers.model_tree import ModelTree, Reach
 from edgespec.proposers.nothing import Nothing
@@ -33,7 +33,7 @@ RARE = 0.005
 
 
 def _model(reach: Reach | None = None, noise: float = 0.0, seed: int = 3) -> ModelTree:
-    return ModelTree(TableSession(V, seed=seed, noise=noise), V, reach)
+    return ModelTree(TableSession(V, seed=seed, noise=noise), V, reach=reach)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 60), st.integers(1, 60))
@@ -132,7 +132,7 @@ def test_a_tree_holds_the_likeliest_guesses_of_all_that_could_be_made(
 
 def test_no_node_is_computed_twice_and_few_passes_are_made() -> None:
     table = TableSession(V, seed=3, noise=NOISY)
-    model = ModelTree(table, V, Reach(passes=4, wide=3))
+    model = ModelTree(table, V, reach=Reach(passes=4, wide=3))
     draft = model.propose(at([1, 2, 3]), UpTo(12))
     assert len(draft) == 12
     assert not draft.is_chain
@@ -227,3 +227,7 @@ def test_ids_that_the_target_does_not_know_are_not_in_the_tree() -> None:
     draft = model.propose(at([1, 2, 1], rule=rule_of(WARM)), UpTo(12))
     assert len(draft) == 12
     assert max(draft.tokens) < 3
+
+
+def test_a_trained_drafters_tree_hopes_no_more_than_its_chain() -> None:
+    assert ModelTree(TableSession(V), V, TRAINED_HOPE).hope == TRAINED_HOPE

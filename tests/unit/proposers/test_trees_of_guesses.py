@@ -19,6 +19,7 @@ from edgespec.decoding.request import Request, RuleName
 from edgespec.decoding.sampling import Sampling
 from edgespec.proposers.combine import LATER, Fixed, Merged, merged
 from edgespec.proposers.draft_model import SmallModel
+from edgespec.proposers.growing import USUALLY
 from edgespec.proposers.model_tree import ModelTree
 from edgespec.proposers.ngram import SHORTEST_FIXED, NGram, SuffixIndex
 from edgespec.proposers.ngram_tree import PLACES, NGramTree
@@ -131,8 +132,8 @@ def _random_tree(rng: np.random.Generator, source: str, nodes: int) -> Draft:
     tokens = rng.integers(0, 3, nodes).tolist()
     parents = [int(rng.integers(max(ROOT, n - 3), n)) for n in range(nodes)]
     sure = rng.random(nodes).tolist()
-    if rng.random() < 0.3:
-        sure = []
+    if rng.random() < 0.5:
+        sure = sure[: int(rng.integers(0, nodes + 1))]
     return Draft(tokens, parents, (source,) * nodes, (None,) * nodes, sure)
 
 
@@ -174,6 +175,8 @@ def test_a_later_draft_shares_what_the_first_ones_guesses_leave_of_certainty() -
             (1, 2): 0.5,
         }
     )
+    said = Draft.chain([1, 2], "ends early", confidence=[0.6])
+    assert merged([said, EMPTY], 9).confidence == pytest.approx([0.6, USUALLY])
     assert merged([EMPTY, EMPTY], 4) == merged([], 4)
     assert not merged([EMPTY], 4)
 
