@@ -15,6 +15,8 @@ from fake_chat import HOSTILE
 
 from edgespec.history import History, State
 
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="has no pty")
+
 HERE = Path(__file__).parent
 ALTERNATE_SCREEN = "\x1b[?1049h"
 ALTERNATE_SCREEN_LEFT = "\x1b[?1049l"

@@ -15,6 +15,8 @@ import pytest
 
 from edgespec.text.sanitize import clean
 
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="has no pty")
+
 PROGRAM = Path(__file__).with_name("composing.py")
 START, END = "\x1b[200~", "\x1b[201~"
 F10 = "\x1b[21~"
