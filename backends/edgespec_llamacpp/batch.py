@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from edgespec.decoding.draft import Row
 from edgespec.errors import BackendFailed, CacheFull
-from edgespec_llamacpp.library import last_errors, library, raise_kept_interrupt
+from edgespec_llamacpp.library import library
+from edgespec_llamacpp.passes import decode, scores
 
 
 class LlamaBatch:
@@ -36,19 +34,10 @@ class LlamaBatch:
             batch.n_seq_id[row], batch.seq_id[row][0], batch.logits[row] = 1, slot, 1
             read[slot] += 1
         self._unsettled.update(slots)
-        result = self._lib.llama_decode(self._context, batch)
-        raise_kept_interrupt()
-        if result != 0:
-            raise BackendFailed(
-                f"llama.cpp could not run the model (code {result}): {last_errors()}"
-            )
+        decode(self._context, batch)
         self._read = read
         self._unsettled.clear()
-        pointer = self._lib.llama_get_logits(self._context)
-        address = ctypes.cast(pointer, ctypes.c_void_p).value or 0
-        memory: Any = (ctypes.c_float * (len(slots) * self._vocab)).from_address(address)
-        rows: Row = np.frombuffer(memory, dtype=np.float32).reshape(len(slots), self._vocab)
-        return rows
+        return scores(self._context, len(slots), self._vocab)
 
     def forget(self, slot: int) -> None:
         self._unsettled.add(slot)

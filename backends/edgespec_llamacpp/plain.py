@@ -9,8 +9,9 @@ import numpy as np
 
 from edgespec.decoding.draft import Tokens
 from edgespec.decoding.history import TokenHistory, common_prefix
-from edgespec.errors import BackendFailed, BadInput
-from edgespec_llamacpp.library import last_errors, library, raise_kept_interrupt
+from edgespec.errors import BadInput
+from edgespec_llamacpp.library import library
+from edgespec_llamacpp.passes import decode
 
 
 class LlamaPlainLoop:
@@ -70,12 +71,5 @@ class LlamaPlainLoop:
 
     def _decode(self, line: Tokens) -> None:
         tokens = (self._lib.llama_token * len(line)).from_buffer(line)
-        result = self._lib.llama_decode(
-            self._context, self._lib.llama_batch_get_one(tokens, len(line))
-        )
-        raise_kept_interrupt()
-        if result != 0:
-            raise BackendFailed(
-                f"llama.cpp's own loop could not run the model (code {result}): {last_errors()}"
-            )
+        decode(self._context, self._lib.llama_batch_get_one(tokens, len(line)))
         self._cached.extend(line.tolist())

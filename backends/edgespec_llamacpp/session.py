@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,10 +9,12 @@ import numpy as np
 
 from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row, Tokens
 from edgespec.decoding.history import TokenHistory, common_prefix
+from edgespec.decoding.sampling import best_token
 from edgespec.decoding.session import Caps
 from edgespec.errors import BackendFailed, CacheFull
 from edgespec_llamacpp.branches import Branches
-from edgespec_llamacpp.library import last_errors, library, raise_kept_interrupt
+from edgespec_llamacpp.library import library
+from edgespec_llamacpp.passes import decode, scores
 
 MAX_ROWS = 65  # the pending token and 64 guesses
 MAX_LEAVES = 64
@@ -29,14 +30,7 @@ class LlamaScores:
         self._rows, self._first = rows, first
 
     def top(self, node: int) -> int:
-        row = self.logits(node)
-        best = int(row.argmax())
-        if not np.isfinite(row[best]):
-            raise BackendFailed(
-                "The model returned scores that are no numbers; its file may be damaged."
-                " Try another quantisation."
-            )
-        return best
+        return best_token(self.logits(node))
 
     def logits(self, node: int) -> Row:
         assert node >= self._first, "scores of an earlier pass"
@@ -98,7 +92,7 @@ class LlamaSession:
             self._lay_out(draft, 0, len(line))
             for row in range(len(line)):
                 self._fields.belongs_to(row, range(self._branches.count))
-        self._decode()
+        decode(self._context, self._batch)
         return LlamaScores(self._rows(len(draft) + 1))
 
     def extend(self, grown: Draft) -> LlamaScores:
@@ -111,7 +105,7 @@ class LlamaSession:
         self._fields.fill(grown.tokens[known:], self._root + 1 + known, first_output=0)
         self._lay_out(grown, known, 0)
         self._draft = grown
-        self._decode()
+        decode(self._context, self._batch)
         return LlamaScores(self._rows(len(grown) - known), known)
 
     def commit(self, path: Sequence[int], next_token: int) -> None:
@@ -190,7 +184,7 @@ class LlamaSession:
         part = tokens[:n]
         self._unsettled = True
         self._fields.fill(part, len(self._cached), first_output=len(part))
-        self._decode()
+        decode(self._context, self._batch)
         self._cached.extend(part)
         self._unsettled = False
         return tokens[n:]
@@ -228,24 +222,8 @@ class LlamaSession:
                 " Run it with --proposer none."
             )
 
-    def _decode(self) -> None:
-        result = self._lib.llama_decode(self._context, self._batch)
-        raise_kept_interrupt()
-        if result == 0:
-            return
-        if result == 1:
-            raise CacheFull(
-                f"The cache has no room for {self._batch.n_tokens} more tokens."
-                " Raise --context or start a new chat."
-            )
-        raise BackendFailed(f"llama.cpp could not run the model (code {result}): {last_errors()}")
-
     def _rows(self, count: int) -> Row:
-        pointer = self._lib.llama_get_logits(self._context)  # waits for the device
-        kind = ctypes.c_float * (count * self.caps.vocab)
-        memory: Any = kind.from_address(_address(pointer))
-        rows: Row = np.frombuffer(memory, dtype=np.float32).reshape(count, self.caps.vocab)
-        return rows
+        return scores(self._context, count, self.caps.vocab)
 
 
 class _BatchFields:
@@ -274,7 +252,3 @@ class _BatchFields:
     def belongs_to(self, row: int, leaves: Sequence[int]) -> None:
         self._sequences[row] = len(leaves)
         self._members[row][: len(leaves)] = [self._slot + leaf for leaf in leaves]
-
-
-def _address(pointer: Any) -> int:
-    return ctypes.cast(pointer, ctypes.c_void_p).value or 0

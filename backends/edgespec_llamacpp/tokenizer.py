@@ -8,6 +8,8 @@ from typing import Any
 from edgespec.errors import BackendFailed
 from edgespec_llamacpp.library import library
 
+_USUAL_PIECE = 256  # bytes
+
 
 class LlamaTokenizer:
     """The vocabulary of one loaded model."""
@@ -20,7 +22,6 @@ class LlamaTokenizer:
         self._pieces: dict[int, bytes] = {}
         is_end = self._lib.llama_vocab_is_eog
         self.end_tokens = frozenset(t for t in range(self.vocab) if is_end(self._vocab, t))
-        self._buffer = ctypes.create_string_buffer(256)
 
     def encode(self, text: str, *, special: bool) -> list[int]:
         """Token ids; with `special`, names of control tokens become those tokens."""
@@ -65,9 +66,11 @@ class LlamaTokenizer:
         return text.decode("utf-8", "replace")
 
     def _read_piece(self, token: int) -> bytes:
-        size = len(self._buffer)
-        n = self._lib.llama_token_to_piece(self._vocab, token, self._buffer, size, 0, False)
-        if n < 0:
-            self._buffer = ctypes.create_string_buffer(-n)
-            n = self._lib.llama_token_to_piece(self._vocab, token, self._buffer, -n, 0, False)
-        return self._buffer.raw[: max(0, n)]
+        size = _USUAL_PIECE
+        while True:
+            # one of its own for each call: several threads may ask at once
+            buffer = ctypes.create_string_buffer(size)
+            n = self._lib.llama_token_to_piece(self._vocab, token, buffer, size, 0, False)
+            if n >= 0:
+                return buffer.raw[:n]
+            size = -n

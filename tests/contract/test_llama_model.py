@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from edgespec.models.gguf import read_header
 from edgespec.testing import read
 from edgespec_llamacpp import LlamaCppBackend
 from edgespec_llamacpp.model import LlamaModel
+from edgespec_llamacpp.tokenizer import LlamaTokenizer
 
 
 def _load(path: Path) -> LlamaModel:
@@ -74,6 +76,29 @@ def test_a_piece_longer_than_the_buffer_is_whole(llama: Models, tiny_models: Tin
     tokenizer = llama(tokens=tuple(tokens), layers=1).tokenizer
     assert tokenizer.piece(300) == b"x" * 700
     assert tokenizer.piece(299) == llama().tokenizer.piece(299)
+
+
+def test_a_piece_asked_for_while_another_is_read_mixes_nothing_up(
+    llama: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As another thread does."""
+    tokenizer = LlamaTokenizer(llama()._handle)
+    real, asked = tokenizer._lib, list[bytes]()
+
+    class Meanwhile:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def llama_token_to_piece(self, *given: Any) -> int:
+            length: int = real.llama_token_to_piece(*given)
+            if not asked:
+                asked.append(b"")
+                asked[0] = tokenizer.piece(66)
+            return length
+
+    monkeypatch.setattr(tokenizer, "_lib", Meanwhile())
+    assert tokenizer.piece(65) == llama().tokenizer.piece(65) != asked[0]
+    assert tokenizer.piece(65) == llama().tokenizer.piece(65), "and so the next time"
 
 
 def test_end_tokens_are_those_of_the_model(llama: Models) -> None:
@@ -175,20 +200,24 @@ def test_the_native_library_prints_nothing(
 
 def test_closing_twice_is_fine_and_closes_the_sessions(tiny_models: TinyModels) -> None:
     model = _load(tiny_models(layers=2))
-    target = session(model)
+    target, loop, batch = session(model), model.plain_loop(EXACT), model.batch(2, 16)
     model.close()
+    assert (target._context, loop._context, batch._context) == (None, None, None)
     model.close()
-    target.close()
-    assert target._context is None
+    for closed in (target, loop, batch):
+        closed.close()  # what is freed already is not freed again
 
 
 def test_a_session_may_close_before_its_model(tiny_models: TinyModels) -> None:
     model = _load(tiny_models(layers=2))
     first, second = session(model), session(model)
+    for target in (first, second):
+        read(target, [1, 2])
+    row = first.verify(EMPTY).logits(ROOT).copy()
     first.close()
-    read(second, [1, 2])
-    second.verify(EMPTY)
+    assert np.array_equal(second.verify(EMPTY).logits(ROOT), row), "the other one goes on"
     model.close()
+    assert second._context is None
 
 
 def test_unknown_settings_are_refused_with_what_there_is(llama: Models) -> None:
@@ -214,7 +243,16 @@ def test_probe_names_backend_and_version() -> None:
     assert probe.version[0].isdigit()
 
 
-def test_identity_changes_with_the_file(tiny_models: TinyModels, llama: Models) -> None:
-    assert llama().identity == llama().identity
-    assert llama().identity != llama(layers=2).identity
-    assert "tiny" in llama().identity
+def test_identity_is_that_of_the_file(tiny_models: TinyModels, tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    identities = []
+    for layers in (2, 2, 1):
+        content = tiny_models(layers=layers).read_bytes()
+        if not path.exists() or path.read_bytes() != content:
+            path.write_bytes(content)
+        model = _load(path)
+        identities.append(model.identity)
+        model.close()
+    first, again, changed = identities
+    assert first == again != changed
+    assert "model.gguf" in first
