@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+import psutil
+
 from edgespec.decoding.draft import Tokens
-from edgespec.decoding.session import Session
+from edgespec.decoding.session import MOST_ROWS, Session
 from edgespec.errors import BackendMissing, NotFound
 from edgespec.text.tokenizer import Tokenizer
 
 GROUP = "edgespec.backends"
-MOST_ROWS = 65  # the pending token and 64 guesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,13 @@ class Placement:
     gpu_layers: int | None = None
     cpu_moe: bool = False
     guesses_only: bool = False
+
+
+def physical_cores() -> int:
+    """Those this process may use; hyper-threads do not help matrix kernels."""
+    physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
+    return max(1, min(physical, allowed))
 
 
 @dataclass(frozen=True, slots=True)

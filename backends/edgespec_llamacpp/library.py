@@ -17,8 +17,6 @@ from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
-import psutil
-
 from edgespec.errors import BackendMissing
 
 _LOG: deque[str] = deque(maxlen=400)
@@ -105,13 +103,6 @@ def last_errors(lines: int = 3) -> str:
         line for line in whole if any(w in line.lower() for w in ("error", "fail", "unable"))
     ]
     return "; ".join((telling or whole)[-lines:]) or "it gave no reason"
-
-
-def physical_cores() -> int:
-    """Physical cores this process may use; hyper-threads do not help matrix kernels."""
-    physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
-    return max(1, min(physical, allowed))
 
 
 @cache

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from edgespec.backends import SessionOptions
+from edgespec.backends import SessionOptions, physical_cores
 from edgespec.decoding.draft import EMPTY, ROOT, Draft
-from edgespec.decoding.session import Caps
+from edgespec.decoding.session import CPU_CHUNK, GPU_CHUNK, Caps
 from edgespec.errors import BackendFailed, BadInput, OutOfMemory
 from edgespec_llamacpp.batch import LlamaBatch
 from edgespec_llamacpp.library import (
@@ -20,7 +20,6 @@ from edgespec_llamacpp.library import (
     last_errors,
     library,
     library_version,
-    physical_cores,
 )
 from edgespec_llamacpp.plain import LlamaPlainLoop
 from edgespec_llamacpp.session import MAX_LEAVES, LlamaSession
@@ -28,10 +27,6 @@ from edgespec_llamacpp.tokenizer import LlamaTokenizer
 
 KV_TYPES = {"f32": 0, "f16": 1, "bf16": 30, "q8_0": 8, "q4_0": 2}  # enum ggml_type
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}  # enum llama_flash_attn_type
-CPU_CHUNK, GPU_CHUNK = (
-    128,
-    512,
-)  # tokens of a prompt read in one pass; between passes one can cancel
 CATCH_UP = 8  # unread tokens of a drafter that ride with its next pass
 SNAPSHOTS = 16  # states kept for taking guesses back, where a model has a recurrent state
 

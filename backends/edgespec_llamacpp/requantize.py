@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 from pathlib import Path
 
+from edgespec.backends import physical_cores
 from edgespec.errors import BackendFailed
 from edgespec_llamacpp.library import (
     clear_log,
     interrupts_wait,
     last_errors,
     library,
-    physical_cores,
 )
 
 FORMATS = {"bf16": 32}  # enum llama_ftype

@@ -10,14 +10,13 @@ import numpy as np
 from edgespec.decoding.draft import EMPTY, ROOT, Draft, Row, Tokens
 from edgespec.decoding.history import TokenHistory, common_prefix
 from edgespec.decoding.sampling import best_token
-from edgespec.decoding.session import Caps
+from edgespec.decoding.session import MOST_ROWS, Caps
 from edgespec.errors import BackendFailed, CacheFull
 from edgespec_llamacpp.branches import Branches
 from edgespec_llamacpp.library import library
 from edgespec_llamacpp.passes import decode, scores
 
-MAX_ROWS = 65  # the pending token and 64 guesses
-MAX_LEAVES = 64
+MAX_LEAVES = MOST_ROWS - 1  # of a tree: one for each guess
 
 
 class LlamaScores:
@@ -54,8 +53,8 @@ class LlamaSession:
         self._lib = library()
         self._context, self._chunk = context, chunk
         self._memory = self._lib.llama_get_memory(context)
-        self._batch = self._lib.llama_batch_init(chunk + MAX_ROWS, 0, MAX_LEAVES)
-        self._fields = _BatchFields(self._batch, chunk + MAX_ROWS, slot)
+        self._batch = self._lib.llama_batch_init(chunk + MOST_ROWS, 0, MAX_LEAVES)
+        self._fields = _BatchFields(self._batch, chunk + MOST_ROWS, slot)
         self._cached = TokenHistory()
         self._owed: list[int] = []
         self._pending: int | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from dataclasses import dataclass
@@ -11,8 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, Final
 
-import psutil
-
+from edgespec.backends import physical_cores
 from edgespec.errors import BackendMissing
 
 # elsewhere than on a Mac, MLX comes with nothing to compute on unless that is asked for
@@ -36,7 +34,7 @@ class Device:
     @property
     def words(self) -> str:
         if not self.metal:
-            return f"CPU, {cores()} cores (MLX)"
+            return f"CPU, {physical_cores()} cores (MLX)"
         limit = f", {self.wired_bytes / _GIB:.1f} GiB of" if self.wired_bytes else ","
         memory = f"{self.memory_bytes / _GIB:.0f} GiB of memory" if self.memory_bytes else "memory"
         words = "for models" if self.wired_bytes else "shared with the system"
@@ -80,13 +78,6 @@ def device() -> Device:
 def free_bytes(here: Device) -> int:
     """What a model may still take of the GPU's part of memory."""
     return max(0, (here.wired_bytes or here.memory_bytes) - int(core().get_active_memory()))
-
-
-def cores() -> int:
-    """Physical cores this process may use."""
-    physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
-    return max(1, min(physical, allowed))
 
 
 def number_format(chip: str, stored: str, *, quantised: bool, guesses_only: bool) -> str:

@@ -12,7 +12,7 @@ import mlx.core as mx
 import psutil
 
 from edgespec.backends import SessionOptions
-from edgespec.decoding.session import Caps
+from edgespec.decoding.session import CPU_CHUNK, GPU_CHUNK, Caps
 from edgespec.errors import BadInput, OutOfMemory
 from edgespec.text.tokenizer import Tokenizer
 from edgespec_mlx.cache import Caches
@@ -27,7 +27,6 @@ FLOATS = {"f32": mx.float32, "f16": mx.float16, "bf16": mx.bfloat16}
 PACKED = {"q8_0": 8, "q4_0": 4}  # bits; groups of 32, as in the formats of these names
 KV_TYPES = ("auto", *FLOATS, *PACKED)
 FLASH_ATTENTION = ("auto", "on", "off")  # MLX has one attention, which needs no such choice
-CPU_CHUNK, GPU_CHUNK = 128, 512
 CATCH_UP = 8  # unread tokens of a drafter that ride with its next pass
 
 

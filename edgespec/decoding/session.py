@@ -8,6 +8,9 @@ from typing import Protocol
 
 from edgespec.decoding.draft import Draft, Row, Tokens
 
+MOST_ROWS = 65  # of one pass: the pending token and 64 guesses
+CPU_CHUNK, GPU_CHUNK = 128, 512  # tokens of a prompt in one pass; between passes one can cancel
+
 
 @dataclass(frozen=True, slots=True)
 class Caps:
@@ -22,7 +25,7 @@ class Caps:
 
     vocab: int
     context: int
-    rows: int = 65
+    rows: int = MOST_ROWS
     tree: bool = False
     rollback: int | None = None
     hidden: tuple[int, ...] | None = None

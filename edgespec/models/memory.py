@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from edgespec.decoding.session import CPU_CHUNK, GPU_CHUNK, MOST_ROWS
 from edgespec.errors import BadInput
 from edgespec.models.available import Available
 from edgespec.models.model_header import ModelHeader
@@ -19,11 +20,10 @@ KV_TYPES: Final = {
     "q8_0": (32, 34),
     "q4_0": (32, 18),
 }
-TARGET_ROWS: Final = 65  # scores that a pass may give: one for the pending token, 64 for guesses
+TARGET_ROWS: Final = MOST_ROWS  # scores that a pass may give
 DRAFT_ROWS: Final = 17  # the pending token and what a tree of guesses holds
-_CHUNK, _GPU_CHUNK = 128, 512  # tokens of a prompt that are read in one pass
 _CELLS: Final = 256  # a cache grows in such steps
-_LANES: Final = 64  # most leaves of a tree; passes are laid out for a multiple of their number
+_LANES: Final = MOST_ROWS - 1  # leaves of a tree; a pass is laid out for a multiple of them
 _F32: Final = 4
 _RUNTIME_BYTES: Final = 32 << 20  # vocabulary and small tables of one model
 _GPU_RESERVE_BYTES: Final = 512 << 20  # scratch memory that a GPU's library takes later
@@ -97,7 +97,7 @@ class ModelUse:
         Found by fitting what llama.cpp 0.3.36 reports for models of several shapes.
         """
         needs = self.needs
-        tokens = (_GPU_CHUNK if gpu else _CHUNK) + self.rows
+        tokens = (GPU_CHUNK if gpu else CPU_CHUNK) + self.rows
         lanes = 1 if needs.has_state else max(1, min(_LANES, self.rows - 1))
         rows = _round_up(tokens, lanes)
         cells = _round_up(context, _CELLS) if needs.has_cache else 0
