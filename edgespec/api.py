@@ -18,7 +18,7 @@ from edgespec.demo import best_format
 from edgespec.desk import Desk
 from edgespec.errors import BadInput, EdgespecError
 from edgespec.loading import Loaded, Report, no_draft_model, open_pair
-from edgespec.models.choices import as_chosen, not_used
+from edgespec.models.choices import WITHOUT_DRAFT_MODEL, as_chosen, not_used
 from edgespec.models.id_table import vocabulary_digest
 from edgespec.models.pairs import Pair, resolve
 from edgespec.options import (
@@ -90,7 +90,7 @@ def load(
 
 
 def _opened(pair: Pair, options: LoadOptions, speculation: Speculation, report: Report) -> Model:
-    if speculation.proposer in ("none", "ngram", "recycling"):
+    if speculation.proposer in WITHOUT_DRAFT_MODEL:
         pair = replace(pair, draft=None)
     if speculation.proposer == "draft" and pair.draft is None:
         raise no_draft_model(pair)  # before it is loaded

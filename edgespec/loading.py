@@ -326,7 +326,7 @@ def _drafter(
     vocab, guess_s = checked.shared, plain_seconds(session, prompt)
     hope = FAMILY_HOPE if checked.table is None else TRAINED_HOPE
     chain, branching = SmallModel(session, vocab, hope), Branching(session, vocab, hope)
-    return Drafter(chain, guess_s, ModelTree(session, vocab), branching)
+    return Drafter(chain, guess_s, ModelTree(session, vocab, hope), branching)
 
 
 def as_drafter(

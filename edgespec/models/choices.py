@@ -23,6 +23,7 @@ from edgespec.models.shown import shown
 from edgespec.models.store import write_atomically
 
 PROPOSERS: Final = ("auto", "none", "ngram", "draft", "recycling", "tree")
+WITHOUT_DRAFT_MODEL: Final = ("none", "ngram", "recycling")  # of these
 _MOST_TOKENS: Final = 64
 _LONGEST_S: Final = 1e9
 _MOST_BYTES: Final = 1 << 20
@@ -194,7 +195,7 @@ def _from_json(data: Mapping[str, Any]) -> Choice:
             raise ValueError(f"{name} is no time")
     if draft is None and data["proposer"] == "draft":
         raise ValueError("it names no draft model to guess with")
-    if draft is not None and data["proposer"] in ("none", "ngram", "recycling"):
+    if draft is not None and data["proposer"] in WITHOUT_DRAFT_MODEL:
         raise ValueError("it names a draft model that is not to guess")
     if draft is not None and (b"\0" in os.fsencode(draft) or not os.path.isabs(draft)):
         raise ValueError("its draft model is no file's whole path")

@@ -7,13 +7,17 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import click
 import pytest
 from tiny_models import TinyModels
 
+from edgespec.cli.run import run
 from edgespec.errors import EdgespecError
 from edgespec.models.choices import (
+    PROPOSERS,
+    WITHOUT_DRAFT_MODEL,
     Choice,
     all_choices,
     as_chosen,
@@ -23,6 +27,7 @@ from edgespec.models.choices import (
     remember,
 )
 from edgespec.models.pairs import Pair
+from edgespec.options import ProposerName
 
 
 @pytest.fixture(autouse=True)
@@ -208,3 +213,10 @@ def test_trees_can_be_chosen_and_are_said_in_words(target: Path, proposer: str, 
     kept = chosen_for(target)
     assert kept is not None
     assert (kept.proposer, kept.words) == (proposer, words)
+
+
+def test_every_way_to_guess_can_be_chosen_wherever_one_is_named() -> None:
+    (option,) = [o for o in run.params if o.name == "proposer"]
+    assert isinstance(option.type, click.Choice)
+    assert tuple(option.type.choices) == PROPOSERS == get_args(ProposerName)
+    assert set(WITHOUT_DRAFT_MODEL) < set(PROPOSERS)
