@@ -27,7 +27,7 @@ class Visits:
         self._count = Counter[tuple[str, int]]()
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
-        if self._room not in frame.f_code.co_filename:
+        if self._room not in frame.f_code.co_filename.replace("\\", "/"):
             return None
         if event == "line":
             line = frame.f_code.co_filename, frame.f_lineno
@@ -49,6 +49,7 @@ def places(room: str, work: Callable[[], object]) -> list[Place]:
     """Where `work` can be interrupted, in the order in which it comes there."""
     found = list[Place]()
     _traced(Visits(room, found.append), work)
+    assert found, f"nothing of {room} was run"
     return [place for place in found if place[2] < OFTEN]
 
 
