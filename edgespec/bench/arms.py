@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,8 +34,12 @@ _FORMS = (
     f"none, auto, {PLAIN_LOOP}; ngram, draft, recycling and tree with or without a length, as in"
     " draft:4"
 )
-# ended by a mark with space behind it, by a mark that needs none, or by an empty line
-_SENTENCE = re.compile(r"\S[^\n]*?[.!?…][\"'”’)\]]*\s|\S[^\n]*?[。！？]|\S[^\n]*\n\s*\n")  # noqa: RUF001
+# ended by a mark with space behind it, by a mark that needs none, or by an empty line; only tried
+# where a line starts, so that a long line without an end costs no more than its length
+_SENTENCE = re.compile(
+    r"^[^\S\n]*\S[^\n]*?(?:[.!?…][\"'”’)\]]*\s|[。！？]|\n\s*?\n)",  # noqa: RUF001
+    re.MULTILINE,
+)
 _LAST_SENTENCE = re.compile(r"[.!?…。！？][\"'”’)\]]*\s*$")  # noqa: RUF001
 
 Stopping = Callable[[], bool]
@@ -109,29 +114,45 @@ class Setup:
 
 @dataclass(slots=True)
 class Arrivals:
-    """When the parts of one answer came, seconds since it was asked for."""
+    """When the parts of one answer came, seconds since it was asked for.
+
+    Nothing is looked for while they come, since that would slow the answer that is timed.
+    """
 
     started_s: float = field(default_factory=perf_counter)
-    text: str = ""
     at_s: list[float] = field(default_factory=list)
-    first_sentence_s: float | None = None
+    _parts: list[str] = field(default_factory=list)  # one for each arrival, and what came behind
 
     def take(self, text: str, now: float) -> None:
         """Tokens that arrived together at `now`; a character may still miss some of its bytes."""
         self.at_s.append(now - self.started_s)
-        self.text += text
-        if self.first_sentence_s is None and _SENTENCE.search(self.text):
-            self.first_sentence_s = self.at_s[-1]
+        self._parts.append(text)
 
     def end(self, text: str = "") -> None:
         """The answer is over; `text` was held back until now."""
-        self.text += text
-        if self.first_sentence_s is None and self.at_s and _LAST_SENTENCE.search(self.text):
-            self.first_sentence_s = self.at_s[-1]
+        self._parts.append(text)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    @property
+    def first_sentence_s(self) -> float | None:
+        """When the first sentence was there as a whole; for an answer that is over."""
+        text = self.text
+        if found := _SENTENCE.search(text):
+            read = accumulate(map(len, self._parts))
+            came = (at for at, end in zip(self.at_s, read, strict=False) if end >= found.end())
+            return next(came, self._last_s)
+        return self._last_s if _LAST_SENTENCE.search(text) else None
 
     @property
     def gaps_s(self) -> tuple[float, ...]:
         return tuple(b - a for a, b in zip(self.at_s, self.at_s[1:], strict=False))
+
+    @property
+    def _last_s(self) -> float | None:
+        return self.at_s[-1] if self.at_s else None
 
 
 class LocalArm:

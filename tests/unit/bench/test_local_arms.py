@@ -223,13 +223,50 @@ def test_the_first_sentence_ends_where_a_reader_sees_its_end() -> None:
         (["One", "\n\n", "two"], 2.0),
         (["Yes.", ""], 2.0),
         (["no end", " at all"], None),
-        (["好。", "是"], 1.0),
+        (["好。", "是 so. ", "And"], 1.0),
+        (["One.", "\n", "\n", "two"], 2.0),
+        (["One", "\n", "\n", "\n", "\n", "two. "], 3.0),
+        (["  . ", "A list", ": one", "! ", "Two. "], 4.0),
+        (['He said "so', '."', " And"], 3.0),
     ):
         arrivals = Arrivals(0.0)
         for second, part in enumerate(parts, 1):
             arrivals.take(part, float(second))
         arrivals.end()
         assert arrivals.first_sentence_s == at, parts
+
+
+@pytest.mark.parametrize("name", ["none", "draft:3", "plain-loop"])
+def test_no_sentence_is_looked_for_while_an_answer_comes(
+    pair: Model, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    looked: list[str] = []
+
+    class Spy:
+        def search(self, text: str) -> None:
+            looked.append(text)
+
+    def still_coming() -> bool:
+        assert looked == [], "one long line would take seconds of the answer that is timed"
+        return False
+
+    monkeypatch.setattr("edgespec.bench.arms._SENTENCE", Spy())
+    (arm,) = _arms(pair, name)
+    (answer,) = arm.answers(CHAT, 40, still_coming)
+    assert looked == [answer.text]
+
+
+def test_what_was_held_back_came_with_the_last_arrival() -> None:
+    arrivals = Arrivals(0.0)
+    arrivals.take("One", 1.0)
+    arrivals.take(". ", 2.0)
+    arrivals.take("", 3.0)
+    assert arrivals.first_sentence_s == 2.0
+    late = Arrivals(0.0)
+    late.take("One", 1.0)
+    late.end("\u3002")
+    assert late.first_sentence_s == 1.0
+    assert late.text == "One\u3002"
 
 
 @pytest.mark.parametrize(
