@@ -64,7 +64,7 @@ def measured_session(
         _remember(file, measurement, report)
     if not options.strict:
         return Measured(session, _curve(measurement, measurement.seconds), measurement)
-    strict = StrictSession(session, measurement.strict_widths())
+    strict = StrictSession(session, measurement.strict_widths(session.caps.context))
     cost = {n: measurement.seconds[strict.width(n)] for n in range(1, strict.caps.rows + 1)}
     return Measured(strict, _curve(measurement, cost), measurement)
 

@@ -92,17 +92,21 @@ class Measurement:
         a longer text may be read by other kernels."""
         return self.sample >= sample and self.context >= least
 
-    def strict_widths(self, dearest_plain: float | None = None) -> tuple[int, ...]:
+    def strict_widths(
+        self, context: int | None = None, dearest_plain: float | None = None
+    ) -> tuple[int, ...]:
         """The widths that strict decoding may use: those of WIDTHS in one class, whose narrowest
         pass stands for plain decoding and must not cost more than `dearest_plain` plain passes.
 
+        context: tokens that the session holds; none of the widths pads more than half of it away.
         The widest that a session takes is left out: padding to it costs much time and context.
         By default more may be paid where width 1 agrees with no other, so that only a wider class
         leaves room for guesses.
         """
+        widest = WIDTHS[-1] if context is None else min(WIDTHS[-1], context // 2)
         if dearest_plain is None:
             dearest_plain = _DEAREST_ALONE if (1,) in self.classes else _DEAREST
-        narrow = [tuple(n for n in c if n <= WIDTHS[-1]) for c in self.classes]
+        narrow = [tuple(n for n in c if n <= widest) for c in self.classes]
         dearest_s = dearest_plain * self.seconds[1]
         allowed = [c for c in narrow if c and self.seconds[c[0]] <= dearest_s]
         return max(allowed, key=lambda c: (c[-1], -c[0]))
@@ -131,8 +135,7 @@ def measure(
     _timed(session, tokens, [], 1)  # reads the prompt and warms the machine up
     times = {1: _timed(session, tokens, [], 2)}
     plain_s = min(times[1])
-    positions = 16 if plain_s < within_s / 90 else 8 if plain_s < within_s / 50 else 4
-    positions = min(positions, room)
+    positions = _positions(plain_s, within_s, widths, room)
     text, plain_rows = _greedy(session, tokens, positions)
     text = (text * widths[-1])[: max(positions, widths[-1])]
     digests, difference = {1: _digest(plain_rows)}, 0.0
@@ -148,6 +151,14 @@ def measure(
     wide = min(most, WIDTHS[-1])
     token_s = _token_seconds(session, tokens, text[: wide - 1], seconds[wide])
     return Measurement(seconds, _classes(digests), difference, len(tokens), len(sample), token_s)
+
+
+def _positions(plain_s: float, within_s: float, widths: Sequence[int], room: int) -> int:
+    """How many positions to compare: fewer where passes are slow, and so few that the last pass of
+    every width ends before the context does."""
+    most = 16 if plain_s < within_s / 90 else 8 if plain_s < within_s / 50 else 4
+    fits = (n for n in (16, 8, 4, 2) if n <= most and all(-(-n // w) * w <= room for w in widths))
+    return next(fits, 1)
 
 
 def _token_seconds(

@@ -155,8 +155,17 @@ def test_a_context_that_holds_no_conversation_is_refused_before_anything_is_load
             opened(draft=str(short))
         with pytest.raises(BadInput, match="A context of 1 tokens"):
             opened(str(short), context=None)
+
+
+@pytest.mark.parametrize("context", [LEAST_CONTEXT, 17, 28])
+def test_a_short_context_is_measured_and_strict_leaves_half_of_it(
+    opened: Load, context: int
+) -> None:
     for strict in (False, True):
-        assert opened(context=LEAST_CONTEXT, strict=strict).info.context > LEAST_CONTEXT // 2
+        assert opened(context=context, strict=strict).info.context > context // 2
+    opened(context=256)
+    told = opened(context=context, strict=True).info.context
+    assert told > context // 2, "what was measured in more room is not padded to either"
 
 
 def test_a_draft_with_less_context_is_told_once(opened: Load, tiny_models: TinyModels) -> None:

@@ -76,6 +76,25 @@ def test_where_little_fits_behind_the_text_passes_are_narrower(length: int) -> N
     assert max(found.seconds) == min(WIDEST, 70 - length)
 
 
+@pytest.mark.parametrize("context", range(16, 81))
+@pytest.mark.parametrize("rows", [WIDEST, 5])
+def test_however_short_the_context_is_measuring_stays_inside_it(context: int, rows: int) -> None:
+    session = Rounds(V, context=context)
+    session.caps = replace(session.caps, rows=rows)
+    prompt = (PROMPT * 5)[: context // 2]
+    found = measure(session, prompt, within_s=0.01)
+    assert max(found.seconds) == min(rows, context - len(prompt))
+    assert found.bit_exact
+
+
+@pytest.mark.parametrize("context", [16, 17, 28, 31, 32, 80])
+def test_strict_padding_leaves_half_of_a_short_context(context: int) -> None:
+    found = Measurement(dict.fromkeys(WIDTHS, 1.0), (WIDTHS,), 0.0, context=48, sample=48)
+    strict = StrictSession(TableSession(V, context=context), found.strict_widths(context))
+    assert strict.caps.context > context // 2
+    assert strict.caps.rows == (8 if context < 32 else 16)
+
+
 def test_a_measurement_covers_widths_that_leave_no_gap() -> None:
     found = Measurement(dict.fromkeys((1, 2, 3, 5), 1.0), ((1, 2, 3, 5),), 0.0, 48, 48)
     assert found.covers(3)
