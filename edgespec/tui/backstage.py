@@ -158,7 +158,8 @@ class Backstage:
             case Progress(text, share):
                 self._progress(clean(text, one_line=True), share)
             case Ready():
-                self._become_ready(said)
+                if said.load == self.engine.latest_load:  # else another is loaded next
+                    self._become_ready(said)
             case Heard(number, event, at_s):
                 self.talking.hear(number, event, at_s)
                 self.steering.hear(number, event, at_s)

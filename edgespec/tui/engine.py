@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from edgespec.decoding.events import Event
@@ -52,10 +52,11 @@ class Progress:
 class Ready:
     """A model is loaded; what was asked for from now on goes to it.
 
-    ends: the tokens that end an answer, with their names, "" where unknown. vocabulary: digest of
-    the target's.
+    load: number of the load that it came of; 0 = the first. ends: the tokens that end an answer,
+    with their names, "" where unknown. vocabulary: digest of the target's.
     """
 
+    load: int
     info: ModelInfo
     plain_tokens_per_second: float | None
     speculation: Speculation
@@ -138,6 +139,7 @@ class _Count:
 
 @dataclass(frozen=True, slots=True)
 class _Load:
+    number: int
     load: Load
     title: str
 
@@ -163,6 +165,7 @@ class Engine:
         self._uncounted: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         self._said: queue.Queue[Said] = queue.Queue(_WAITING_EVENTS)
         self._model: Model | None = None
+        self.latest_load = 0  # the number of the load that was wanted last
         self._asked = 0
         self._cancelled = 0  # answers up to this number are to end
         self._closing = threading.Event()
@@ -206,9 +209,14 @@ class Engine:
 
     def load(self, load: Load, title: str) -> None:
         """Close the model and load another, which LoadFailed calls `title`; Ready follows, of the
-        model before where the other could not be loaded."""
+        model before where the other could not be loaded.
+
+        Loads are numbered upwards. Of those that wait, each is made ready in turn: only the Ready
+        with the number `latest_load` is of the model that stays.
+        """
         self.cancel()
-        self._wishes.put(_Load(load, title))
+        self.latest_load += 1
+        self._wishes.put(_Load(self.latest_load, load, title))
 
     def stop(self, patience_s: float) -> bool:
         """End the thread, a running answer included; whether it ended in time."""
@@ -228,7 +236,7 @@ class Engine:
                 return
 
     def _run(self) -> None:
-        wanted: _Load | None = _Load(self._setup.load, self._setup.title)
+        wanted: _Load | None = _Load(0, self._setup.load, self._setup.title)
         works: _Load | None = None
         try:
             while wanted is not None:
@@ -238,9 +246,9 @@ class Engine:
                     if works is None or self._closing.is_set():
                         raise
                     self._say(LoadFailed(error, wanted.title))
-                    wanted, works = works, None
+                    wanted, works = replace(works, number=wanted.number), None
                     continue
-                works, wanted = wanted, self._lend(model)
+                works, wanted = wanted, self._lend(model, wanted.number)
                 del model  # the next one may need its memory
         except Cancelled as error:
             if not self._closing.is_set():
@@ -253,19 +261,19 @@ class Engine:
             raise Cancelled("loading was stopped because the chat was closed; start it again")
         self._say(Progress(text))
 
-    def _lend(self, model: Model) -> _Load | None:
+    def _lend(self, model: Model, load: int) -> _Load | None:
         """Serve with a model until it is to be closed; returns what is wanted after it."""
         with model:
             self._model = model
             try:
-                return self._serve(model)
+                return self._serve(model, load)
             finally:
                 self._model = None
 
-    def _serve(self, model: Model) -> _Load | None:
+    def _serve(self, model: Model, load: int) -> _Load | None:
         chat = model.chat(self._setup.system, self._setup.options)
         speed, ends = model.plain_tokens_per_second, chat.end_names
-        self._say(Ready(model.info, speed, model.speculation, ends, model.vocabulary))
+        self._say(Ready(load, model.info, speed, model.speculation, ends, model.vocabulary))
         while not self._closing.is_set():
             match self._wishes.get():
                 case _Ask(answer, turn):

@@ -19,6 +19,7 @@ from edgespec.models import here
 from edgespec.models.here import Here
 from edgespec.models.installed import InstalledModel, InstalledPair, trained_dir
 from edgespec.tui import models_screen
+from edgespec.tui.app import ChatApp
 from edgespec.tui.engine import ChatSetup, Load
 from edgespec.tui.models_screen import Choice, ModelsScreen
 from edgespec.tui.token_detail import TokenDetail
@@ -100,6 +101,84 @@ async def test_while_a_model_loads_nothing_is_asked_and_the_answer_that_ran_is_k
         assert "word3" in app.backstage.shelf.current.path[-1].content
         await pilot.press("f5")
         assert "another model gave this answer: demo" in notice(app)
+
+
+def named_in_turn(*models: FakeModel, let_go: threading.Event) -> Callable[[ChatSetup], ChatSetup]:
+    """Models by the names of their pairs; the last one waits to be let go, once it has said that
+    it loads."""
+
+    def named(name: str) -> Load:
+        model = next(model for model in models if model.info.pair == name)
+
+        def load(report: Callable[[str], None]) -> FakeModel:
+            report(f"loading {name}")
+            if model is models[-1]:
+                let_go.wait(9.0)
+            return model
+
+        return load  # type: ignore[return-value]
+
+    return lambda setup: replace(setup, named=named)
+
+
+async def test_of_two_models_that_load_one_after_the_other_only_the_last_is_asked() -> None:
+    passed, let_go = big(), threading.Event()
+    third = FakeModel(info=replace(FakeInfo(), pair="third", context=512), vocabulary="third's")
+    change = named_in_turn(passed, third, let_go=let_go)
+    async with chatting(FakeModel(), change=change) as (app, pilot):
+        app.backstage.switch_model("big")
+        app.backstage.switch_model("third")
+        await wait_until(lambda: "loading third" in shown(app))
+        assert passed.closed
+        assert not app.backstage.ready
+        await pilot.press("x", "enter")
+        assert "still loading" in notice(app)
+        let_go.set()
+        await wait_until(lambda: app.backstage.ready)
+        await pilot.press("enter")
+        await wait_until(lambda: third.asked == ["x"] and not app.backstage.busy)
+        answer = app.backstage.shelf.current.path[-1]
+        assert answer.is_by("third", "third's")
+        assert not answer.is_by("big", passed.vocabulary)
+
+
+async def test_a_model_chosen_while_the_first_one_loads_is_the_one_that_is_asked() -> None:
+    first, other = FakeModel(), big()
+    started, let_first_go, let_go = threading.Event(), threading.Event(), threading.Event()
+
+    def load(report: Callable[[str], None]) -> FakeModel:
+        started.set()
+        let_first_go.wait(9.0)
+        return first
+
+    change = named_in_turn(other, let_go=let_go)
+    app = ChatApp(change(replace(setup_for(first), load=load)))  # type: ignore[arg-type]
+    async with app.run_test():
+        await wait_until(started.is_set)
+        app.backstage.switch_model("big")
+        let_first_go.set()
+        await wait_until(lambda: "loading big" in shown(app))
+        assert first.closed
+        assert not app.backstage.ready
+        let_go.set()
+        await wait_until(lambda: app.backstage.ready)
+        assert app.backstage.talking.answerer.name == "big"
+    assert app.backstage.close(5.0)
+
+
+async def test_where_the_first_of_two_loads_fails_the_second_is_the_one_that_is_asked() -> None:
+    fault = OutOfMemory("'broken' needs 9 GB and 4 are free; take a smaller one.")
+    other = big()
+    async with chatting(FakeModel(), change=with_models(broken=fault, big=other)) as (app, pilot):
+        app.backstage.switch_model("broken")
+        app.backstage.switch_model("big")
+        await wait_until(lambda: app.backstage.ready)
+        assert app.backstage.talking.answerer.name == "big"
+        await answered(app, pilot)
+        assert other.asked == ["hi"]
+        app.backstage.switch_model("broken")
+        await wait_until(lambda: app.backstage.ready)
+        assert app.backstage.talking.answerer.name == "big"
 
 
 async def test_control_l_lists_the_models_and_loads_the_chosen_one(
