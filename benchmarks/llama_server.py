@@ -264,9 +264,10 @@ def measured(model: Model, servers: Servers, options: argparse.Namespace) -> Rep
         Margins(model, "", _GREEDY),
         around.load_average,
     )
-    before = model.loaded.target.cost.measured()
+    cost = model.loaded.target.cost
+    before = cost.measured()
     outcome = Runner(arms, plan, helpers).run()
-    costs = Costs(before, model.loaded.target.cost.measured())
+    costs = Costs(before, cost.measured(), cost.context)
     notes += counts.notes()
     return Report(outcome, here, costs, around.peak_memory_bytes(), tuple(notes))
 

@@ -22,7 +22,7 @@ class Side(Enum):
 
 
 def side(ratios: Sequence[float]) -> Side:
-    """ratios: of speeds that were measured at the same place, one right after the other."""
+    """ratios: of speeds that were measured at the same place: one turn of one prompt in one run."""
     if _agree(ratios):
         return Side.FASTER
     return Side.SLOWER if _agree([1 / ratio for ratio in ratios]) else Side.UNCLEAR

@@ -16,7 +16,7 @@ from edgespec.backends import OffersPlainLoop, PlainLoop, SessionOptions
 from edgespec.bench.conversing import Conversation
 from edgespec.decoding.events import Event, Finished, PromptRead, Round
 from edgespec.decoding.stats import Stats
-from edgespec.errors import BadInput, EdgespecError
+from edgespec.errors import BadInput, EdgespecError, OutOfMemory
 from edgespec.models.shown import shown
 from edgespec.options import AnswerOptions, Speculation
 from edgespec.text.detokenize import Detokenizer
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 PLAIN_LOOP = "plain-loop"
 _WITHOUT_DRAFTER = ("none", "ngram:8", "auto", PLAIN_LOOP)
 _WITH_DRAFTER = ("none", "ngram:8", "draft:2", "draft:4", "draft:6", "auto", PLAIN_LOOP)
-_FORM = re.compile(r"none|auto|(?:ngram|draft|recycling|tree)(?::[1-9][0-9]{0,3})?")
+_FORM = re.compile(r"none|(?:auto|ngram|draft|recycling|tree)(?::[1-9][0-9]{0,3})?")
 _FORMS = (
-    f"none, auto, {PLAIN_LOOP}; ngram, draft, recycling and tree with or without a length, as in"
+    f"none, {PLAIN_LOOP}; auto, ngram, draft, recycling and tree with or without a length, as in"
     " draft:4"
 )
 # ended by a mark with space behind it, by a mark that needs none, or by an empty line; only tried
@@ -296,7 +296,9 @@ class _Told:
 
 
 def speculation(name: str, rule: str = "coupled") -> Speculation:
-    """`none`, `auto`, a proposer, or one with a fixed length: `draft:6`.
+    """`none`, a proposer, or one with a fixed length: `draft:6`.
+
+    `auto:6` has no planner: always so many guesses of whatever has any.
 
     Raises: BadInput for a name that is none of these.
     """
@@ -327,7 +329,10 @@ def open_arms(
         else:
             target = model.loaded.models[0]
             assert isinstance(target, OffersPlainLoop)
-            arms.append(PlainLoopArm(target.plain_loop(setup.session), model, setup))
+            try:
+                arms.append(PlainLoopArm(target.plain_loop(setup.session), model, setup))
+            except OutOfMemory as error:  # the pair fits, a second cache does not
+                notes.append(f"{PLAIN_LOOP} is left out: {error}")
     arms += [PeerArm(peer, setup.system) for peer in peers]
     return arms, notes
 

@@ -1,4 +1,4 @@
-"""Every way of guessing on recorded answers, without a pass of the target, and what is possible."""
+"""Ways of guessing on recorded answers, without a pass of the target, and what is possible."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ class PeerAnswer:
     """One answer and its figures; None is what cannot be told.
 
     tokens: as the program counts them, else pieces of text that came. tokens_per_second: behind
-    the first token, by the program's own clock where it tells, else by ours where the text came
-    in enough pieces.
+    the first token, by the program's own clock where it tells, else behind the first piece by ours
+    where the text came in enough pieces.
     """
 
     text: str
@@ -292,14 +292,20 @@ class _Told:
         )
 
     def _speed(self, tokens: int) -> float | None:
-        """The first token comes with the prompt: the clocks start behind it."""
-        decode_s = self._decode_s
+        """Its own clock starts behind the first token, ours behind the first piece."""
+        behind, decode_s = tokens - 1.0, self._decode_s
         if decode_s is None and self.pieces >= _FEWEST_PIECES:
-            decode_s = self._at_s[-1] - self._at_s[0]
+            behind, decode_s = tokens - self._first_tokens(tokens), self._at_s[-1] - self._at_s[0]
         if tokens < 2 or not decode_s:
             return None
-        speed = (tokens - 1) / decode_s
+        speed = behind / decode_s
         return speed if _SLOWEST <= speed <= _FASTEST else None
+
+    def _first_tokens(self, tokens: int) -> float:
+        """About so many tokens came with the first piece: by its share of the text, but one at
+        least, and no more than leave one for each other piece."""
+        share = len(self._text[0]) / sum(map(len, self._text))
+        return max(1.0, min(tokens * share, tokens - self.pieces + 1))
 
 
 def _whole(text: str) -> str:

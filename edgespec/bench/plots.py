@@ -110,7 +110,7 @@ def _pass_cost(report: Report, results: Results) -> Figure | None:
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     rows = sorted(seconds)
     top.plot(rows, [1e3 * seconds[n] for n in rows], "o-", color=_BLUES[1])
-    top.set_ylabel("T(n), ms")
+    top.set_ylabel(f"T(n) after {report.costs.context} tokens, ms")
     top.set_ylim(bottom=0)
     widths = {n: c for n, c in results.widths("auto").items() if n <= _MOST_ROWS}
     bottom.bar(list(widths), list(widths.values()), color=_ORANGE, edgecolor="black", lw=0.5)

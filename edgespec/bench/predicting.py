@@ -56,7 +56,9 @@ class Predicted:
 
 
 def predict(model: Model, records: Sequence[Recorded], options: LoadOptions) -> Predicted:
-    """Replay recorded answers every way, with the model's own drafter if it has one.
+    """Replay recorded answers, with the model's own drafter if it has one.
+
+    Trees and recycled tokens are replayed only as far as auto uses them here.
 
     options: as the model was loaded.
     """

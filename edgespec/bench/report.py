@@ -34,10 +34,14 @@ _DEFINITIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Seconds by rows of a pass: as measured before any answer, and as it was in the end."""
+    """Seconds by rows of a pass: as measured before any answer, and as it was in the end.
+
+    context: tokens of text behind which all of these are so.
+    """
 
     before: Mapping[int, float]
     after: Mapping[int, float]
+    context: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,7 @@ class Report:
             },
             "extra": {name: dict(column) for name, column in self.extra.items()},
             "none_spread_between_runs": results.unsteadiness,
+            "pass_seconds_context": self.costs.context,
             "pass_seconds_before": {str(n): s for n, s in self.costs.before.items()},
             "pass_seconds_after": {str(n): s for n, s in self.costs.after.items()},
             "answers": [_record(record) for record in outcome.records],
@@ -134,7 +139,7 @@ class Report:
                 results, "Time to first whole sentence, s", lambda f: f.first_sentence_s
             ),
             tables.positions(results),
-            tables.cost(self.costs.after, results.widths("auto")),
+            tables.cost(self.costs.after, self.costs.context, results.widths("auto")),
         ]
 
     def markdown(self) -> str:

@@ -19,9 +19,6 @@ from edgespec.models.identity import files_of, label_of
 from edgespec.models.shown import shown
 from edgespec.models.store import cache_dir, write_atomically
 
-SAME_DISTRIBUTION = (
-    "same distribution, not the same text (--rule rejection and a sampler that draws)"
-)
 _BLOCK = 1 << 22
 _LIBRARIES = ("edgespec", "llama-cpp-python", "mlx", "mlx-lm", "numpy")
 _SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz")

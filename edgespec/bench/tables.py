@@ -147,8 +147,8 @@ def sameness(results: Results) -> Table:
     return Table(f"Answers identical to those of {REFERENCE}", head, tuple(rows))
 
 
-def cost(seconds: Mapping[int, float], widths: Mapping[int, int]) -> Table:
-    """T(n), and how often `auto` made a pass of that width."""
+def cost(seconds: Mapping[int, float], context: int, widths: Mapping[int, int]) -> Table:
+    """T(n) behind so much text, and how often `auto` made a pass of that width."""
     shown = sorted({n for n in seconds if n <= 16} | set(widths))
     rows = [
         (
@@ -160,7 +160,8 @@ def cost(seconds: Mapping[int, float], widths: Mapping[int, int]) -> Table:
         for n in shown
     ]
     head = ("rows", "T(n), ms", "times T(1)", "passes of auto")
-    return Table("What a verify pass costs", head, tuple(rows))
+    title = f"What a verify pass costs after {context} tokens of text"
+    return Table(title, head, tuple(rows))
 
 
 def number(value: float | None, digits: int = 2, scale: float = 1.0) -> str:

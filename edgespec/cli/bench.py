@@ -76,7 +76,8 @@ if TYPE_CHECKING:
 @click.option(
     "--explore",
     is_flag=True,
-    help="Replay recorded answers every way first, then measure only what wins there.",
+    help="First replay recorded answers with auto, n-gram and draft model, also at fixed lengths;"
+    " then measure only what wins there.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--report", metavar="FILE", help="Write everything as Markdown too.")
@@ -86,7 +87,7 @@ def bench(given: Given, pair: str | None, **options: Any) -> None:
     """Measure PAIR on this machine: plain decoding and every way of guessing.
 
     Answers are greedy unless --temperature says otherwise. Arms: plain-loop (the library's own
-    loop), none, auto, and a proposer with or without a length: ngram:8, draft:4.
+    loop), none, and a proposer with or without a length: auto, ngram:8, draft:4.
     """
     given.which(pair)  # a model that cannot be chosen is told before files are read
     wanted = as_wanted(given, options)
@@ -150,14 +151,13 @@ def _measured(model: Model, given: Given, wanted: Wanted) -> Report:
         # a hash that would have to be made now has no place in two minutes
         hashes=around.remembered_sha256 if wanted.quick else around.sha256,
     )
-    if given.values["rule"] == "rejection" and given.values["temperature"]:
-        here = replace(here, exactness=around.SAME_DISTRIBUTION)
     load = given.load_options()
     session = SessionOptions(model.info.context, load.threads, load.kv_type, load.flash_attention)
     setup = Setup(_answer_options(given), session, given.system, given.values["rule"])
-    before = model.loaded.target.cost.measured()
+    cost = model.loaded.target.cost
+    before = cost.measured()
     outcome, notes = _run(model, setup, wanted)
-    costs = Costs(before, model.loaded.target.cost.measured())
+    costs = Costs(before, cost.measured(), cost.context)
     return Report(outcome, here, costs, around.peak_memory_bytes(), tuple(notes))
 
 

@@ -53,9 +53,14 @@ class CostCurve:
         self._scale += _SCALE_RATE * error
         self._shape[rows] += _SHAPE_RATE * error
 
+    @property
+    def context(self) -> int:
+        """Tokens of text behind which measured() is so."""
+        return self._context
+
     def measured(self) -> dict[int, float]:
-        """Seconds at every width that was seen."""
-        return {n: self.seconds(n) for n in sorted(self._shape)}
+        """Seconds at every width that was seen, whatever text stands now."""
+        return {n: math.exp(self._scale + self._shape[n]) for n in sorted(self._shape)}
 
     def _shape_at(self, rows: int) -> float:
         if rows in self._shape:

@@ -150,7 +150,8 @@ def test_positions_show_only_what_was_tested() -> None:
 
 
 def test_widths_that_were_never_timed_have_no_cost() -> None:
-    table = cost({1: 0.01, 4: 0.02}, {1: 3, 7: 2})
+    table = cost({1: 0.01, 4: 0.02}, 156, {1: 3, 7: 2})
+    assert table.title == "What a verify pass costs after 156 tokens of text"
     assert table.rows == (
         ("1", "10.00", "1.00", "3"), ("4", "20.00", "2.00", "0"), ("7", "-", "-", "2")
     )  # fmt: skip

@@ -47,7 +47,7 @@ def _outcome(speeds: dict[str, tuple[float | None, float | None]], runs: int = 1
 
 
 def _report(outcome: Outcome) -> Report:
-    return Report(outcome, WHERE, Costs({1: 0.01}, {1: 0.01, 4: 0.02}), 2**20)
+    return Report(outcome, WHERE, Costs({1: 0.01}, {1: 0.01, 4: 0.02}, 156), 2**20)
 
 
 def test_the_verdict_names_the_fastest_and_where_it_is_best_and_worst() -> None:
@@ -142,6 +142,7 @@ def test_json_holds_every_answer_and_no_figure_that_was_not_measured() -> None:
     assert auto["overall"]["rounds"] is None
     assert told["surroundings"]["files"][0]["sha256"] == "ab" * 32
     assert told["pass_seconds_after"] == {"1": 0.01, "4": 0.02}
+    assert told["pass_seconds_context"] == 156
 
 
 def test_json_tells_where_answers_parted() -> None:

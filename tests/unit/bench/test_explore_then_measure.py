@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from recordings import T1, fresh, recorded, usual
 from tiny_models import TinyModels
 
+from edgespec.bench.arms import speculation
 from edgespec.bench.explore import explore
 from edgespec.bench.predicting import MOST_ARMS, Predicted
 from edgespec.bench.replay import DraftCost
@@ -28,6 +29,21 @@ def test_the_winners_are_measured_beside_none_and_auto() -> None:
     assert arms[:2] == ("none", "auto")
     assert any(name.startswith("draft:") for name in arms[2:])
     assert len(arms) <= MOST_ARMS
+
+
+@pytest.mark.parametrize("model", [True, False])
+@pytest.mark.parametrize("trees", [True, False])
+def test_whatever_wins_by_replaying_is_an_arm_that_can_be_measured(
+    model: bool, trees: bool
+) -> None:
+    one = explore([EASY], usual, CHEAP if model else None, trees=trees)[0]
+    for name in one.arms:
+        others = {other: replace(told, seconds=9e9) for other, told in one.arms.items()}
+        best = replace(one, arms=others | {name: replace(one.arms[name], seconds=1e-9)})
+        handed_on = Predicted((best,)).arms
+        assert name in handed_on
+        for arm in handed_on:
+            speculation(arm)
 
 
 def test_without_a_draft_model_the_ngram_is_what_auto_measures() -> None:

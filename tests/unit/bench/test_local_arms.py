@@ -26,7 +26,7 @@ from edgespec.bench.arms import (
 from edgespec.bench.conversing import Margins
 from edgespec.bench.prompts import Prompt
 from edgespec.decoding.sampling import Sampling
-from edgespec.errors import BadInput, EdgespecError
+from edgespec.errors import BadInput, EdgespecError, OutOfMemory
 from edgespec.models.gguf import read_header
 from edgespec.options import AnswerOptions
 from edgespec.text.template import Message
@@ -78,12 +78,12 @@ def test_the_librarys_own_loop_starts_each_conversation_from_nothing(pair: Model
 
 
 def test_arms_with_guesses_say_what_none_says_and_guess(pair: Model) -> None:
-    none, *others = _arms(pair, "none", "ngram:4", "draft:3", "auto")
+    none, *others = _arms(pair, "none", "ngram:4", "draft:3", "auto:3", "auto")
     plain = _all(none, TALK)
     for arm in others:
         told = _all(arm, TALK)
         assert [answer.ids for answer in told] == [answer.ids for answer in plain]
-        if arm.name == "draft:3":
+        if arm.name in ("draft:3", "auto:3"):
             assert all(answer.stats and answer.stats.accepted > 0 for answer in told)
             assert 4 in dict(told[0].widths)
 
@@ -148,6 +148,18 @@ def test_the_librarys_own_loop_is_left_out_where_it_would_say_something_else(pai
         arms, (note,) = open_arms(("none", "plain-loop"), pair, setup)
         assert [arm.name for arm in arms] == ["none"]
         assert note.startswith("plain-loop is left out")
+
+
+def test_a_second_cache_that_does_not_fit_leaves_only_the_librarys_own_loop_out(
+    pair: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(options: SessionOptions) -> None:
+        raise OutOfMemory(f"No cache of {options.context} tokens: it cannot be allocated.")
+
+    monkeypatch.setattr(pair.loaded.models[0], "plain_loop", no_room)
+    arms, notes = open_arms(("none", "plain-loop", "auto"), pair, SETUP)
+    assert [arm.name for arm in arms] == ["none", "auto"]
+    assert notes == ["plain-loop is left out: No cache of 512 tokens: it cannot be allocated."]
 
 
 def test_a_margin_is_that_of_the_two_best_scores(pair: Model) -> None:
@@ -271,7 +283,7 @@ def test_what_was_held_back_came_with_the_last_arrival() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["draft:", "draft:x", "draft:0", "nonsense", "draft:4000", "auto:3", "none:4", "draft:02"],
+    ["draft:", "draft:x", "draft:0", "nonsense", "draft:4000", "auto:0", "none:4", "draft:02"],
 )
 def test_an_arm_that_there_is_not_is_turned_down(name: str) -> None:
     with pytest.raises(BadInput):

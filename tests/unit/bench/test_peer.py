@@ -19,6 +19,7 @@ from fake_peer import (
     other,
 )
 
+from edgespec.bench.dialects import Piece
 from edgespec.bench.peer import Peer
 from edgespec.errors import BadInput
 
@@ -191,6 +192,34 @@ def test_without_a_clock_of_its_own_tokens_are_those_of_the_usage(serve: Serve) 
     answer = asked(serve(other("qwen", answer=chunks)))
     assert answer.tokens == 40
     assert answer.tokens_per_second is not None
+
+
+@pytest.mark.parametrize(
+    ("pieces", "tokens", "speed"),
+    [
+        (["four"] * 10, 40, 4.0),  # each piece holds four tokens, the first one too
+        (["four", *["sixteen letters."] * 9], 37, 4.0),  # the first holds one, others four
+        (["Certainly! ", *["it "] * 9], 10, 1.0),  # one each, however long the first is
+        (["it ", *["Certainly! "] * 9], 10, 1.0),
+        (["a long beginning " * 9, *["it "] * 9], 12, 1.0),  # others hold one each at least
+    ],
+)
+def test_our_clock_counts_no_token_that_came_before_it_started(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, pieces: list[str], tokens: int, speed: float
+) -> None:
+    now, read = [0.0], Peer._piece
+
+    def a_second_later(peer: Peer, line: str) -> Piece:
+        now[0] += 1.0
+        return read(peer, line)
+
+    monkeypatch.setattr(Peer, "_piece", a_second_later)
+    monkeypatch.setattr("edgespec.bench.peer.perf_counter", lambda: now[0])
+    usage = {"usage": {"completion_tokens": tokens}, "choices": []}
+    chunks = as_events(*map(delta, pieces), ending(), usage)
+    answer = asked(serve(other("qwen", answer=chunks)))
+    assert answer.tokens == tokens
+    assert answer.tokens_per_second == pytest.approx(speed)
 
 
 def test_a_burst_of_a_few_pieces_without_a_clock_has_no_speed(serve: Serve) -> None:

@@ -98,6 +98,20 @@ def test_a_shorter_text_makes_rows_cheaper_but_never_free() -> None:
     assert cost.seconds(4) == pytest.approx(0.010)
 
 
+def test_what_was_measured_is_told_for_the_text_it_was_measured_behind() -> None:
+    cost = CostCurve({1: 0.010, 4: 0.020}, context=100, token_s=1e-6)
+    cost.at(10_100)
+    assert cost.measured() == pytest.approx({1: 0.010, 4: 0.020})
+    assert cost.context == 100
+    for _ in range(300):
+        cost.observe(1, 0.030)
+        cost.observe(4, 0.080)
+    long_text = cost.measured()
+    cost.at(100)
+    assert cost.measured() == long_text == pytest.approx({n: cost.seconds(n) for n in (1, 4)})
+    assert long_text[4] > 0.022, "what was learned of the machine is in it"
+
+
 def test_what_is_learned_of_a_width_does_not_depend_on_the_text_being_long() -> None:
     cost = CostCurve({1: 0.010, 4: 0.020}, context=0, token_s=1e-6)
     cost.at(5000)
