@@ -60,6 +60,16 @@ class Answering:
     def content(self) -> str:
         return "".join(text for text, _ in self.runs)
 
+    def say_anew(self, texts: Sequence[str]) -> bool:
+        """Take what the model says of the tokens that stood when it began, and whether that was
+        known otherwise: half a character, or text that a stop string might have cut, is told with
+        the token that makes it whole."""
+        runs = [(text, mark) for text, (_, mark) in zip(texts, self.runs, strict=False)]
+        if len(runs) < len(self.ids) or runs == self.runs:
+            return False
+        self.runs = runs
+        return True
+
     def add_rest(self, text: str) -> None:
         """Text that appeared at the end belongs to the last token."""
         if self.runs:
@@ -180,9 +190,8 @@ class Talking:
             return
         self.stats = now.stats = now.stats.after(event, at_s)
         match event:
-            case PromptRead(read, total):
-                share = f" {read / total:.0%}" if total else ""
-                self.phase = f"reading the prompt{share}"
+            case PromptRead():
+                self._hear_reading(now, event)
             case Round():
                 self._hear_round(now, event)
             case Finished(why, text):
@@ -192,6 +201,12 @@ class Talking:
                     self._view.append(text, Mark.PLAIN)
             case _:
                 assert_never(event)
+
+    def _hear_reading(self, now: Answering, event: PromptRead) -> None:
+        if now.say_anew(event.begun):
+            self.show()
+        share = f" {event.read / event.total:.0%}" if event.total else ""
+        self.phase = f"reading the prompt{share}"
 
     def _hear_round(self, now: Answering, event: Round) -> None:
         for token in event.tokens:

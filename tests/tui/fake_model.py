@@ -111,7 +111,7 @@ class FakeChat:
     def answer(self, turn: Turn) -> Iterator[Event]:
         self.model.asked.append(turn.messages[-1].content)
         self.model.turns.append(turn)
-        return self._speak(self._queued(), len(turn.begun), turn.options.alternatives > 0)
+        return self._speak(turn, self._queued())
 
     def explain(self, turn: Turn, ids: Sequence[int], at: int) -> Explained:
         self.model.explained.append((turn, tuple(ids), at))
@@ -125,20 +125,48 @@ class FakeChat:
         self.model.answers.append(cancelled)
         return cancelled
 
-    def _speak(self, cancelled: threading.Event, index: int, alternatives: bool) -> Iterator[Event]:
+    def _speak(self, turn: Turn, cancelled: threading.Event) -> Iterator[Event]:
         script = self.model.scripts[min(len(self.model.asked), len(self.model.scripts)) - 1]
+        said = self._standing(turn.begun)
+        told = PromptRead(0, self._prompt_tokens(turn), 0, 0.0, tuple(one.text for one in said))
+        index, tokens = len(turn.begun), told.total
+        if said and not isinstance(script[0], PromptRead):
+            yield told
+        if len(said) == index:
+            self.model.said.append(said)
         for step in script:
             if isinstance(step, Exception):
                 raise step
             if cancelled.wait(self.model.pace_s):
                 yield Finished(Stop.CANCELLED)
                 return
-            if not isinstance(step, Round):
+            if isinstance(step, PromptRead):
+                yield step if step.begun else replace(step, begun=told.begun)
+                told, tokens = replace(told, begun=()), step.total
+            elif isinstance(step, Round):
+                event = considered(step) if turn.options.alternatives > 0 else step
+                yield replace(event, index=index)
+                said += event.tokens
+                index, tokens = index + len(event.tokens), tokens + len(event.tokens)
+                self.context_used = tokens
+            else:
                 yield step
+
+    def _prompt_tokens(self, turn: Turn) -> int:
+        messages = sum(self.model.count_tokens(message.content) for message in turn.messages)
+        return messages + len(turn.begun)
+
+    def _standing(self, ids: Sequence[int]) -> list[Committed]:
+        """These tokens as they were said, the last of them perhaps chosen instead of another one;
+        none where nothing like that was said."""
+        for said in reversed(self.model.said):
+            *before, last = [Committed(0, Kind.PLAIN), *said[: len(ids)]]
+            if len(before) != len(ids) or [one.token for one in before[1:]] != [*ids[:-1]]:
                 continue
-            self.context_used += len(step.tokens)
-            yield replace(considered(step) if alternatives else step, index=index)
-            index += len(step.tokens)
+            for other in (last, *last.alternatives, *_five(last, ())):
+                if ids and other.token == ids[-1]:
+                    return [*before[1:], Committed(other.token, Kind.PLAIN, text=other.text)]
+        return []
 
 
 @dataclass
@@ -146,7 +174,7 @@ class FakeModel:
     """Answers with one script after the other, the last one again and again.
 
     lacks: names of proposers that it has not. asked: what users said; turns, explained: what was
-    asked of the chat, whole.
+    asked of the chat, whole. said: its answers, token by token.
     """
 
     scripts: tuple[tuple[Event | EdgespecError, ...], ...] = (SHORT,)
@@ -159,6 +187,7 @@ class FakeModel:
     turns: list[Turn] = field(default_factory=list)
     explained: list[tuple[Turn, tuple[int, ...], int]] = field(default_factory=list)
     answers: list[threading.Event] = field(default_factory=list)
+    said: list[list[Committed]] = field(default_factory=list)
     closed: bool = False
     system: str = ""
     vocabulary: str = "0123456789abcdef"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from chatting import ANSWER, WIDE, answered, ask, chatting, labels, notice, running, shown
 from fake_model import SHORT, FakeModel, endless, guessed, plain
 from waiting import wait_until
 
-from edgespec.decoding.events import Finished, Stop
+from edgespec.decoding.events import Alternative, Finished, PromptRead, Stop
+from edgespec.errors import BackendFailed
+from edgespec.history import History
 from edgespec.tui.token_view import Marking
 
 OTHER = (plain("Another"), plain(" answer"), Finished(Stop.END))
@@ -78,6 +82,62 @@ async def test_control_g_goes_on_with_an_answer_that_was_cut_off() -> None:
         assert after.options.overrides["seed"] == before.options.overrides["seed"]
         (_, saved) = app.backstage.shelf.current.path
         assert (saved.content, saved.ids) == ("Half of it", (1, 1, 1))
+
+
+async def test_an_answer_cut_inside_a_character_goes_on_with_the_whole_one(tmp_path: Path) -> None:
+    half = (plain("Un caf"), plain(""), Finished(Stop.LENGTH, "\ufffd"))
+    model = FakeModel(scripts=(half, (plain("é"), Finished(Stop.LENGTH)), REST))
+    history = History.open(tmp_path / "history.sqlite3")
+    async with chatting(model, history=history) as (app, pilot):
+        await answered(app, pilot)
+        assert shown(app).endswith("Un caf\ufffd")
+        await pilot.press("ctrl+g")
+        await wait_until(lambda: len(model.turns) == 2 and not app.backstage.busy)
+        assert shown(app).endswith("Un café")
+        await pilot.press("ctrl+g")
+        await wait_until(lambda: shown(app).endswith("Un café it"))
+        await wait_until(lambda: not app.backstage.busy)
+        talk = history.load(history.recent(1)[0].id)
+        assert (talk.path[-1].content, talk.path[-1].ids) == ("Un café it", (1, 1, 1, 1))
+        runs = app.backstage.talking.runs_of(talk.path[-1].id)
+        assert [text for text, _ in runs] == ["Un caf", "", "é", " it"]
+        await answered(app, pilot, "more")
+        assert model.turns[-1].messages[1].content == "Un café it"
+
+
+async def test_text_that_might_have_been_a_stop_string_is_said_once() -> None:
+    held = (plain("Half"), plain(" "), plain(""), Finished(Stop.LENGTH, "<e"))
+    model = FakeModel(scripts=(held, (plain("<em>"), Finished(Stop.END))))
+    async with chatting(model) as (app, pilot):
+        await answered(app, pilot)
+        assert shown(app).endswith("Half <e")
+        await pilot.press("ctrl+g")
+        await wait_until(lambda: len(model.turns) == 2 and not app.backstage.busy)
+        assert shown(app).endswith("Half <em>")
+        assert app.backstage.shelf.current.path[-1].content == "Half <em>"
+
+
+async def test_what_stands_stays_where_the_prompt_is_not_read_to_its_end() -> None:
+    failing = BackendFailed("the model failed; try again")
+    model = FakeModel(scripts=((plain("Half"), Finished(Stop.LENGTH, "\ufffd")), (failing,)))
+    async with chatting(model) as (app, pilot):
+        await answered(app, pilot)
+        model.said.clear()
+        await pilot.press("ctrl+g")
+        await wait_until(lambda: "the model failed" in shown(app))
+        assert app.backstage.shelf.current.path[-1].content == "Half\ufffd"
+
+
+async def test_half_a_character_that_was_chosen_is_said_with_its_other_half() -> None:
+    rest = (PromptRead(0, 3, 0, 0.0, begun=("Sorting", "")), plain("é"), Finished(Stop.END))
+    model = FakeModel(scripts=(SHORT, rest))
+    async with chatting(model) as (app, pilot):
+        await answered(app, pilot)
+        key = app.backstage.shelf.current.path[-1].id
+        app.backstage.steering.resteer(key, 1, Alternative(195, -1.0, "\ufffd"))
+        await wait_until(lambda: len(model.turns) == 2 and not app.backstage.busy)
+        assert shown(app).endswith("Sortingé")
+        assert app.backstage.shelf.current.path[-1].content == "Sortingé"
 
 
 async def test_a_whole_answer_is_not_continued() -> None:
