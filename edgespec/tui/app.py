@@ -198,10 +198,11 @@ class ChatApp(PaletteApp):
 
     def on_composer_submitted(self, message: Composer.Submitted) -> None:
         if self.backstage.send(message.text, message.attached):
-            self.composer.sent()
+            self.composer.sent(message)
+        else:
+            self.composer.put_back(message)
 
     def on_composer_asked(self, message: Composer.Asked) -> None:
-        self.composer.sent()
         self.attempt(partial(obey, self, message.command))
         self._show_status()
 

@@ -27,7 +27,7 @@ _READING = "reading attachments"
 
 
 class Composer(Vertical):
-    """Says what the user wants; the app does it, and says with sent() that it was taken."""
+    """Says what the user wants; the app does it, and says whether a message was taken."""
 
     DEFAULT_CSS = """
     Composer { height: auto; }
@@ -35,10 +35,14 @@ class Composer(Vertical):
 
     @dataclass
     class Submitted(Message):
-        """A message for the model. text: fit to be shown, not blank."""
+        """A message for the model: tell sent(), or put_back() where it has to wait.
+
+        text: fit to be shown, not blank. written: as it stood in the prompt.
+        """
 
         text: str
         attached: tuple[Attached, ...]
+        written: str
 
     @dataclass
     class Asked(Message):
@@ -64,7 +68,7 @@ class Composer(Vertical):
         self._sources = sources or Sources()
         self._attachments = Attachments()
         self._room: Room | None = None
-        self._pastes, self._still = 0, False
+        self._pastes, self._reads, self._still = 0, 0, False
         self._list = CompletionList(id="completion")
         self._chips = Chips(id="chips")
         self.box = PromptBox(id="prompt", menu=self._list, holds=LONG_PASTE)
@@ -91,30 +95,31 @@ class Composer(Vertical):
         if still != self._still:
             self._still, self.box.cursor_blink = still, not still
 
-    def sent(self) -> None:
-        """What was written has been taken; a message took what was attached along."""
-        if isinstance(parse(self.box.text), Say):
-            self._attachments.take()
-            self._show_chips()
-        self.box.sent()
+    def sent(self, message: Submitted) -> None:
+        """A message was taken."""
+        self.box.inputs.add(message.written)
+
+    def put_back(self, message: Submitted) -> None:
+        """A message was not taken: it stands before what was written since."""
+        self.box.put_back(message.written)
+        self.attach(*message.attached, *self._attachments.take())
 
     def put(self, text: str, attached: Sequence[Attached] = ()) -> None:
         """Write an earlier message into the prompt, as when it is edited."""
         self._attachments.take()
-        for one in attached:
-            self.attach(one)
-        self._show_chips()
+        self.attach(*attached)
         self.box.put(as_message(text))
 
     def remember(self, messages: Iterable[str]) -> None:
         """Messages of earlier sessions, oldest first, for the arrow keys."""
         self.box.inputs.begin_with(as_message(message) for message in messages)
 
-    def attach(self, one: Attached) -> None:
-        tag = self._attachments.add(one)
+    def attach(self, *files: Attached) -> None:
+        for one in files:
+            tag = self._attachments.add(one)
+            if one.tokens is None:
+                self._ask_for_counts(tag)
         self._show_chips()
-        if one.tokens is None:
-            self._ask_for_counts(tag)
 
     def counted(self, tag: str, tokens: int) -> None:
         """The answer to CountWanted."""
@@ -139,15 +144,17 @@ class Composer(Vertical):
         message.stop()
         match parse(message.text):
             case Say(text):
-                self._submit(clean(text).strip())
+                self._submit(clean(text).strip(), message.text)
             case Attach(path):
+                self._reads += 1
                 self.run_worker(self._read(path, message.text), group=_READING)
             case Detach():
                 self._take_back()
-                self.box.sent()
+                self.box.inputs.add(message.text)
             case Unknown() | Wrong() as refused:
-                self._refuse(refused.reason)
+                self._refuse(refused.reason, message.text)
             case command:
+                self.box.inputs.add(message.text)
                 self.post_message(self.Asked(command))
 
     def on_prompt_box_taken_back(self, message: PromptBox.TakenBack) -> None:
@@ -182,14 +189,19 @@ class Composer(Vertical):
         self._show_chips()
         self.box.focus()
 
-    def _submit(self, text: str) -> None:
+    def _submit(self, text: str, written: str) -> None:
         reason = refusal(self.attached, self._room) if self._room and self.attached else ""
+        if self._reads:
+            reason = "a file is still being read"
         if reason:
-            self._refuse(reason)
+            self._refuse(reason, written)
         elif text:
-            self.post_message(self.Submitted(text, self.attached))
+            self.post_message(self.Submitted(text, self._attachments.take(), written))
+            self._show_chips()
 
-    def _refuse(self, reason: str) -> None:
+    def _refuse(self, reason: str, written: str = "") -> None:
+        """written: what was submitted and cannot be done, which stands in the prompt again."""
+        self.box.put_back(written)
         self.post_message(self.Refused(reason))
 
     def _take_back(self) -> None:
@@ -198,12 +210,12 @@ class Composer(Vertical):
 
     async def _read(self, path: str, written: str) -> None:
         one = await aside(partial(read_attachment, path))
+        self._reads -= 1
         if isinstance(one, Failed):
-            self._refuse(one.reason)
-            return
-        if self.box.text == written:
-            self.box.sent()
-        self.attach(one)
+            self._refuse(one.reason, written)
+        else:
+            self.box.inputs.add(written)
+            self.attach(one)
 
     async def _look(self, text: str) -> None:
         found = await aside(partial(offers, text, self._sources))

@@ -80,7 +80,10 @@ class PromptBox(TextArea):
 
     @dataclass
     class Submitted(Message):
-        """The user pressed Enter on a text that is not blank."""
+        """The user pressed Enter on a text that is not blank, which is no longer in the box.
+
+        Whoever takes it adds it to `inputs`; whoever does not puts it back.
+        """
 
         text: str
 
@@ -103,11 +106,15 @@ class PromptBox(TextArea):
         self.inputs = InputHistory()
         self._menu: Menu = menu or NoMenu()
         self._holds = holds
+        self._refused = ""  # what was put back since something was submitted last
 
-    def sent(self) -> None:
-        """Take the text as sent: remember it and empty the box."""
-        self.inputs.add(self.text)
-        self.clear()
+    def put_back(self, text: str) -> None:
+        """What was submitted was not taken: it stands before what was typed since, and behind
+        what was submitted earlier and was put back, too."""
+        before = self._refused if self.text.startswith(self._refused) else ""
+        lines = before.split("\n")
+        self.insert(text, (len(lines) - 1, len(lines[-1])))
+        self._refused = before + text
 
     def take(self, offer: Offer, *, send: bool) -> None:
         """Put what was offered in place of the text; send: submit it, if it is complete."""
@@ -121,8 +128,11 @@ class PromptBox(TextArea):
         self.move_cursor(self.document.end)
 
     def submit(self) -> None:
+        """Empty the box and say what was in it: what is typed from now on is another message."""
         if self.text.strip():
             self.post_message(self.Submitted(self.text))
+            self._refused = ""
+            self.clear()
 
     async def _on_key(self, event: events.Key) -> None:
         if self._is_mine(event.key):

@@ -21,7 +21,7 @@ SOURCES = Sources(lambda: ["demo", "qwen"], AnswerOptions)
 
 
 class ComposerApp(App[None]):
-    """Takes what is sent, counts a token for each word, and keeps all it hears."""
+    """Takes what is sent unless it is busy, counts a token a word, and keeps all it hears."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f10", "leave", show=False),
@@ -34,6 +34,7 @@ class ComposerApp(App[None]):
         self.theme = DARK.name
         self.composer = Composer(SOURCES)
         self.heard: list[Message] = []
+        self.busy = False
         self._counts = counts
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -52,11 +53,13 @@ class ComposerApp(App[None]):
 
     def on_composer_submitted(self, message: Composer.Submitted) -> None:
         self.heard.append(message)
-        self.composer.sent()
+        if self.busy:
+            self.composer.put_back(message)
+        else:
+            self.composer.sent(message)
 
     def on_composer_asked(self, message: Composer.Asked) -> None:
         self.heard.append(message)
-        self.composer.sent()
 
     def on_composer_refused(self, message: Composer.Refused) -> None:
         self.heard.append(message)

@@ -184,6 +184,66 @@ async def test_a_file_that_cannot_be_read_leaves_the_command_and_says_why(folder
         assert app.composer.attached == ()
 
 
+def press_at_once(app: ComposerApp, *keys: str) -> None:
+    """As keys come that are pressed while the screen is busy: all before the first is answered."""
+    for key in keys:
+        app.post_message(events.Key(key, "\r" if key == "enter" else key))
+
+
+async def test_what_is_typed_right_behind_enter_begins_the_next_message() -> None:
+    app = ComposerApp()
+    async with app.run_test() as pilot:
+        app.composer.attach(Attached("a.txt", "text", 1))
+        press_at_once(app, "h", "i", "enter", "n")
+        await wait_until(lambda: submitted(app) == ["hi"])
+        await pilot.pause()
+        assert app.composer.box.text == "n"
+        assert app.composer.attached == ()
+        await pilot.press("backspace", "up")
+        assert app.composer.box.text == "hi"
+
+
+async def test_a_message_takes_its_attachments_along_though_a_command_is_begun_behind_it() -> None:
+    app = ComposerApp()
+    async with app.run_test() as pilot:
+        app.composer.attach(Attached("a.txt", "text", 1))
+        press_at_once(app, *"hi", "enter", "/", "n")
+        await wait_until(lambda: submitted(app) == ["hi"])
+        await pilot.pause()
+        assert app.composer.box.text == "/n"
+        assert app.composer.attached == ()
+
+
+async def test_messages_that_have_to_wait_stand_in_order_before_what_was_typed_since() -> None:
+    app = ComposerApp()
+    app.busy = True
+    async with app.run_test() as pilot:
+        app.composer.attach(Attached("a.txt", "text", 1))
+        press_at_once(app, *"one", "enter", *"two", "enter", "3")
+        await wait_until(lambda: submitted(app) == ["one", "two"])
+        await pilot.pause()
+        assert app.composer.box.text == "onetwo3"
+        assert [one.name for one in app.composer.attached] == ["a.txt"]
+        await pilot.press("x", "up")
+        assert app.composer.box.text == "onetwo3x", "what was not sent is not remembered as sent"
+
+
+async def test_a_message_waits_for_the_file_that_is_read_for_it(folder: Path) -> None:
+    app = ComposerApp()
+    async with app.run_test() as pilot:
+        await write(app, pilot, "/file notes.md")
+        app.composer.close_completion()
+        press_at_once(app, "enter", "h", "i", "enter")
+        await wait_until(lambda: "still being read" in "".join(refused(app)))
+        await wait_until(lambda: "notes.md" in chips(app))
+        assert app.composer.box.text == "hi"
+        await pilot.press("enter")
+        await wait_until(lambda: submitted(app) == ["hi"])
+        assert [m.attached[0].name for m in app.heard if isinstance(m, Composer.Submitted)] == [
+            "notes.md"
+        ]
+
+
 @pytest.mark.parametrize("way", ["backspace", "command", "click"])
 async def test_an_attachment_is_taken_back(way: str) -> None:
     app = ComposerApp()
