@@ -14,6 +14,7 @@ from edgespec.answering import Asked
 from edgespec.api import Model
 from edgespec.backends import OffersPlainLoop, PlainLoop, SessionOptions
 from edgespec.bench.conversing import Conversation
+from edgespec.bench.second_cache import no_room
 from edgespec.decoding.events import Event, Finished, PromptRead, Round
 from edgespec.decoding.stats import Stats
 from edgespec.errors import BadInput, EdgespecError, OutOfMemory
@@ -331,14 +332,15 @@ def open_arms(
             assert isinstance(target, OffersPlainLoop)
             try:
                 arms.append(PlainLoopArm(target.plain_loop(setup.session), model, setup))
-            except OutOfMemory as error:  # the pair fits, a second cache does not
+            except OutOfMemory as error:  # what a GPU has free is seen when it is taken
                 notes.append(f"{PLAIN_LOOP} is left out: {error}")
     arms += [PeerArm(peer, setup.system) for peer in peers]
     return arms, notes
 
 
 def _no_plain_loop(model: Model, setup: Setup) -> str:
-    """Why the library's own loop would not say what this setup asks for; empty if it would."""
+    """Why the library's own loop would not say what this setup asks for, or has no room; empty if
+    it can be measured."""
     if not isinstance(model.loaded.models[0], OffersPlainLoop):
         return f"the backend '{model.info.backend}' has no loop of its own here"
     asked = Asked.of(setup.options, Speculation("none"), model.loaded.header.sampler)
@@ -348,4 +350,4 @@ def _no_plain_loop(model: Model, setup: Setup) -> str:
         return "it takes the likeliest token, and another sampler is asked for"
     if setup.options.stop:
         return "it knows no stop texts"
-    return ""
+    return no_room(model, setup.session)

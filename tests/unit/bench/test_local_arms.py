@@ -27,6 +27,7 @@ from edgespec.bench.conversing import Margins
 from edgespec.bench.prompts import Prompt
 from edgespec.decoding.sampling import Sampling
 from edgespec.errors import BadInput, EdgespecError, OutOfMemory
+from edgespec.models.available import Available, GpuMemory
 from edgespec.models.gguf import read_header
 from edgespec.options import AnswerOptions
 from edgespec.text.template import Message
@@ -160,6 +161,20 @@ def test_a_second_cache_that_does_not_fit_leaves_only_the_librarys_own_loop_out(
     arms, notes = open_arms(("none", "plain-loop", "auto"), pair, SETUP)
     assert [arm.name for arm in arms] == ["none", "auto"]
     assert notes == ["plain-loop is left out: No cache of 512 tokens: it cannot be allocated."]
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_main_memory_that_is_too_short_for_a_second_cache_is_seen_before_it_is_taken(
+    pair: Model, monkeypatch: pytest.MonkeyPatch, gpu: bool
+) -> None:
+    free = Available(9 << 10, (GpuMemory(1 << 30),) if gpu else ())
+    monkeypatch.setattr("edgespec.bench.second_cache.room", lambda _gpus: free)
+    arms, notes = open_arms(("none", "plain-loop"), pair, SETUP)
+    assert [arm.name for arm in arms] == (["none", "plain-loop"] if gpu else ["none"])
+    for note in notes:
+        assert note.startswith("plain-loop is left out: its own cache needs ")
+        assert note.endswith(" of main memory and 0 MiB are free; a shorter --context needs less.")
+    assert bool(notes) is not gpu
 
 
 def test_a_margin_is_that_of_the_two_best_scores(pair: Model) -> None:
