@@ -22,6 +22,7 @@ from edgespec.tui.engine import (
     Progress,
     Ready,
     Said,
+    Uncounted,
 )
 from edgespec.tui.paths import ANSWERS, ASKS, block_of, last
 from edgespec.tui.shelf import Shelf
@@ -171,6 +172,9 @@ class Backstage:
                 self.steering.explained(said)
             case Counted(tag, tokens):
                 self._counted(tag, tokens)
+            case Uncounted(tag, most, error):
+                self.fail(error)
+                self._stage.composer.counted(tag, most)
             case LoadFailed(error):
                 self.fail(error)
                 self.note("the model before it is loaded again")

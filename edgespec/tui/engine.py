@@ -100,6 +100,18 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
+class Uncounted:
+    """The text of count(tag, …) cannot be counted; `error` says why in one line.
+
+    most: tokens that it has not more than.
+    """
+
+    tag: str
+    most: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class LoadFailed:
     """The model called `title` could not be loaded; the one before it is loaded again, and Ready
     follows."""
@@ -115,7 +127,7 @@ class Crashed:
     error: Exception
 
 
-Said = Progress | Ready | Heard | Ended | Explanation | Counted | LoadFailed | Crashed
+Said = Progress | Ready | Heard | Ended | Explanation | Counted | Uncounted | LoadFailed | Crashed
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +215,8 @@ class Engine:
         self._wishes.put(_Explain(tag, turn, tuple(ids), at))
 
     def count(self, tag: str, text: str) -> None:
-        """Count the tokens of a text; Counted with this tag follows, in a running answer too."""
+        """Count the tokens of a text; Counted or Uncounted with this tag follows, in a running
+        answer too."""
         self._uncounted.put((tag, text))
         self._wishes.put(_Count())
 
@@ -313,8 +326,13 @@ class Engine:
         while not self._uncounted.empty():
             tag, text = self._uncounted.get()
             # half of a surrogate pair, as some terminals paste it, is no text for a tokenizer
-            whole = text.encode(errors="replace").decode()
-            self._say(Counted(tag, model.count_tokens(whole)))
+            whole = text.encode(errors="replace")
+            try:
+                counted = Counted(tag, model.count_tokens(whole.decode()))
+            except EdgespecError as error:
+                self._say(Uncounted(tag, len(whole), str(error)))  # a token has a byte at least
+            else:
+                self._say(counted)
 
     def _say(self, said: Said) -> None:
         while not self._closing.is_set():

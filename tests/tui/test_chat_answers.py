@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
-from chatting import ANSWER, WIDE, answered, ask, chatting, labels, notice, running, shown, status
+from chatting import (
+    ANSWER,
+    WIDE,
+    answered,
+    ask,
+    chatting,
+    command,
+    labels,
+    notice,
+    running,
+    shown,
+    status,
+)
 from fake_model import SHORT, FakeInfo, FakeModel, endless, guessed, plain, setup_for
 from textual import events
 from waiting import wait_until
@@ -12,6 +25,7 @@ from waiting import wait_until
 from edgespec.decoding.events import Finished, PromptRead, Stop
 from edgespec.errors import BackendFailed
 from edgespec.tui.app import ChatApp
+from edgespec.tui.chips import Chips
 from edgespec.tui.status import Tone
 
 
@@ -184,3 +198,19 @@ async def test_hostile_text_is_neither_markup_nor_escape_sequence() -> None:
             for segment in app.view.render_line(y):
                 assert segment.style is None or "@click" not in segment.style.meta
     app.backstage.close(5.0)
+
+
+class Uncounting(FakeModel):
+    def count_tokens(self, text: str) -> int:
+        raise BackendFailed("the tokenizer failed; shorten the text")
+
+
+async def test_a_file_that_cannot_be_counted_is_said_and_can_still_be_sent(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("all of it")
+    model = Uncounting()
+    async with chatting(model) as (app, pilot):
+        await command(app, pilot, f"/file {tmp_path / 'notes.txt'}")
+        await wait_until(lambda: "the tokenizer failed" in shown(app))
+        assert "counting" not in str(app.composer.query_one(Chips).content)
+        await answered(app, pilot)
+        assert "all of it" in model.turns[0].messages[0].content

@@ -17,7 +17,7 @@ from textual.app import App
 from waiting import PATIENCE_S
 
 from edgespec.decoding.events import Finished, Round, Stop
-from edgespec.errors import BadInput, ModelFileError, NotFound
+from edgespec.errors import BackendFailed, BadInput, ModelFileError, NotFound
 from edgespec.options import AnswerOptions, Speculation, Turn
 from edgespec.text.template import Message
 from edgespec.tui.app import ChatApp, run_chat
@@ -32,6 +32,7 @@ from edgespec.tui.engine import (
     Progress,
     Ready,
     Said,
+    Uncounted,
 )
 
 
@@ -212,6 +213,38 @@ def test_texts_are_counted_while_an_answer_runs() -> None:
         Counted("half a character", 1),
     ]
     assert not ended(said)
+    assert engine.stop(PATIENCE_S)
+
+
+class Uncounting(FakeModel):
+    def count_tokens(self, text: str) -> int:
+        if "odd" in text:
+            raise BackendFailed("the tokenizer failed; shorten the text")
+        return super().count_tokens(text)
+
+
+def test_a_text_that_cannot_be_counted_ends_neither_the_answer_nor_the_chat() -> None:
+    engine = Engine(setup_for(Uncounting(scripts=(endless(), SHORT), pace_s=0.001)))
+    engine.start()
+    engine.count("before", "odd ü")
+    engine.ask(1, TURN)
+    said = listen(engine, lambda said: len(rounds(said)) > 3)
+    engine.count("during", "odd")
+    engine.count("after it", "one two")
+    said += listen(engine, lambda said: any(isinstance(one, Counted) for one in said))
+    why = "the tokenizer failed; shorten the text"
+    assert [one for one in said if isinstance(one, Uncounted)] == [
+        Uncounted("before", 6, why),
+        Uncounted("during", 3, why),
+    ]
+    assert Counted("after it", 2) in said
+    assert not ended(said)
+    engine.cancel()
+    engine.ask(2, TURN)
+    said = listen(engine, lambda said: any(isinstance(x, Ended) and x.answer == 2 for x in said))
+    assert not any(
+        isinstance(one, Crashed) or (isinstance(one, Ended) and one.error) for one in said
+    )
     assert engine.stop(PATIENCE_S)
 
 
