@@ -265,7 +265,7 @@ class Backstage:
             self._show_said(talk.say(text, files))
         else:
             talk.edit(self.editing, text, files)
-            self.stop_editing()
+            self.editing = None
             self.talking.show()
         self.talking.start(first_answer(talk, self._options()))
         self._name()
@@ -291,7 +291,9 @@ class Backstage:
         self._name()
 
     def stop_editing(self) -> None:
+        """Leave the message as it was; what was written before it is in the prompt again."""
         self.editing = None
+        self._stage.composer.give_back()
         self._name()
 
     def text_to_copy(self, block: int | None) -> str:
@@ -321,7 +323,7 @@ class Backstage:
         self.shelf.open(id)
 
     def _opened(self, conversation: Conversation) -> None:
-        self.editing = None
+        self.stop_editing()
         self.steering.leave()
         self.talking.open(conversation)
         self._count_conversation()
@@ -373,7 +375,7 @@ class Backstage:
         self.speculating.now = None
         self.talking.answerer = Answerer()
         self._loading = f"loading {clean(name, one_line=True)}"
-        self.engine.load(load, name)
+        self.engine.load(load)
 
     def _options(self) -> AnswerOptions:
         inspects = self._view.marking is Marking.INSPECT

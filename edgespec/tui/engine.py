@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -113,11 +114,10 @@ class Uncounted:
 
 @dataclass(frozen=True, slots=True)
 class LoadFailed:
-    """The model called `title` could not be loaded; the one before it is loaded again, and Ready
-    follows."""
+    """A model could not be loaded, and `error` says why in one line; the one before it is loaded
+    again, and Ready follows."""
 
-    error: EdgespecError
-    title: str
+    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +151,11 @@ class _Count:
 
 @dataclass(frozen=True, slots=True)
 class _Load:
+    """speculation: how the model guessed when it was closed; None = as it comes."""
+
     number: int
     load: Load
-    title: str
+    speculation: Speculation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,16 +222,16 @@ class Engine:
         self._uncounted.put((tag, text))
         self._wishes.put(_Count())
 
-    def load(self, load: Load, title: str) -> None:
-        """Close the model and load another, which LoadFailed calls `title`; Ready follows, of the
-        model before where the other could not be loaded.
+    def load(self, load: Load) -> None:
+        """Close the model and load another; Ready follows, of the model before, guessing as it
+        did, where the other could not be loaded.
 
         Loads are numbered upwards. Of those that wait, each is made ready in turn: only the Ready
         with the number `latest_load` is of the model that stays.
         """
         self.cancel()
         self.latest_load += 1
-        self._wishes.put(_Load(self.latest_load, load, title))
+        self._wishes.put(_Load(self.latest_load, load))
 
     def stop(self, patience_s: float) -> bool:
         """End the thread, a running answer included; whether it ended in time."""
@@ -249,7 +251,7 @@ class Engine:
                 return
 
     def _run(self) -> None:
-        wanted: _Load | None = _Load(0, self._setup.load, self._setup.title)
+        wanted: _Load | None = _Load(0, self._setup.load)
         works: _Load | None = None
         try:
             while wanted is not None:
@@ -258,10 +260,11 @@ class Engine:
                 except EdgespecError as error:
                     if works is None or self._closing.is_set():
                         raise
-                    self._say(LoadFailed(error, wanted.title))
+                    # the words alone: its traceback may hold what was loaded until then
+                    self._say(LoadFailed(str(error)))
                     wanted, works = replace(works, number=wanted.number), None
                     continue
-                works, wanted = wanted, self._lend(model, wanted.number)
+                works, wanted = self._lend(model, wanted)
                 del model  # the next one may need its memory
         except Cancelled as error:
             if not self._closing.is_set():
@@ -274,19 +277,27 @@ class Engine:
             raise Cancelled("loading was stopped because the chat was closed; start it again")
         self._say(Progress(text))
 
-    def _lend(self, model: Model, load: int) -> _Load | None:
-        """Serve with a model until it is to be closed; returns what is wanted after it."""
+    def _lend(self, model: Model, load: _Load) -> tuple[_Load, _Load | None]:
+        """Serve with a model until it is to be closed.
+
+        Returns how it is loaded as it is now, and what is wanted after it.
+        """
         with model:
             self._model = model
             try:
-                return self._serve(model, load)
+                wanted = self._serve(model, load)
             finally:
                 self._model = None
+            return replace(load, speculation=model.speculation), wanted
 
-    def _serve(self, model: Model, load: int) -> _Load | None:
+    def _serve(self, model: Model, load: _Load) -> _Load | None:
+        if load.speculation is not None:
+            # refused where it came back with less, as without a draft model for want of memory
+            with suppress(BadInput):
+                model.speculation = load.speculation
         chat = model.chat(self._setup.system, self._setup.options)
         speed, ends = model.plain_tokens_per_second, chat.end_names
-        self._say(Ready(load, model.info, speed, model.speculation, ends, model.vocabulary))
+        self._say(Ready(load.number, model.info, speed, model.speculation, ends, model.vocabulary))
         while not self._closing.is_set():
             match self._wishes.get():
                 case _Ask(answer, turn):

@@ -261,7 +261,7 @@ def test_another_model_takes_the_place_of_the_first() -> None:
     engine.start()
     engine.ask(1, TURN)
     said = listen(engine, lambda said: len(rounds(said)) > 3)
-    engine.load(load, "second")  # type: ignore[arg-type]
+    engine.load(load)  # type: ignore[arg-type]
     engine.ask(2, TURN)
     said += listen(engine, lambda said: any(isinstance(x, Ended) and x.answer == 2 for x in said))
     assert Progress("loading the second") in said
@@ -287,7 +287,7 @@ def test_nothing_of_a_model_is_held_while_the_next_one_is_loaded() -> None:
     engine.start()
     engine.ask(1, TURN)
     listen(engine, ended)
-    engine.load(load, "second")  # type: ignore[arg-type]
+    engine.load(load)  # type: ignore[arg-type]
     listen(engine, ready)
     assert held == [False]
     assert engine.stop(PATIENCE_S)
@@ -306,13 +306,58 @@ def test_a_model_that_cannot_be_loaded_leaves_the_chat_with_the_one_before() -> 
     engine = Engine(replace(setup_for(FakeModel()), load=load))  # type: ignore[arg-type]
     engine.start()
     said = listen(engine, ready)
-    engine.load(damaged, "other")  # type: ignore[arg-type]
+    engine.load(damaged)  # type: ignore[arg-type]
     said = listen(engine, ready)
     (failed,) = [one for one in said if isinstance(one, LoadFailed)]
-    assert (failed.title, str(failed.error)) == ("other", "the file is cut short; fetch it again")
+    assert failed.error == "the file is cut short; fetch it again"
     engine.ask(1, TURN)
     assert rounds(listen(engine, ended))
     assert [model.closed for model in loads] == [True, False]
+    assert engine.stop(PATIENCE_S)
+
+
+def test_the_model_before_guesses_again_as_it_did_where_it_still_can() -> None:
+    lacking = iter([(), (), ("ngram",)])
+
+    def load(report: Callable[[str], None]) -> FakeModel:
+        return FakeModel(lacks=next(lacking))
+
+    def damaged(report: Callable[[str], None]) -> FakeModel:
+        raise ModelFileError("the file is cut short; fetch it again")
+
+    engine = Engine(replace(setup_for(FakeModel()), load=load))  # type: ignore[arg-type]
+    engine.start()
+    listen(engine, ready)
+    asked, found = [Speculation("none"), Speculation("ngram")], []
+    for speculation in asked:
+        engine.set_speculation(speculation)
+        engine.load(damaged)  # type: ignore[arg-type]
+        found += [one.speculation for one in listen(engine, ready) if isinstance(one, Ready)]
+    assert found == [asked[0], Speculation()], "the second time it lacks what was set"
+    assert engine.stop(PATIENCE_S)
+
+
+def test_nothing_of_a_model_that_failed_to_load_is_held_while_the_one_before_is_loaded() -> None:
+    class Half:
+        pass
+
+    made, held = list[weakref.ref[Half]](), list[bool]()
+
+    def load(report: Callable[[str], None]) -> FakeModel:
+        held.extend(half() is not None for half in made)
+        return FakeModel()
+
+    def damaged(report: Callable[[str], None]) -> FakeModel:
+        half = Half()
+        made.append(weakref.ref(half))
+        raise ModelFileError("the file is cut short; fetch it again")
+
+    engine = Engine(replace(setup_for(FakeModel()), load=load))  # type: ignore[arg-type]
+    engine.start()
+    listen(engine, ready)
+    engine.load(damaged)  # type: ignore[arg-type]
+    listen(engine, ready)
+    assert held == [False]
     assert engine.stop(PATIENCE_S)
 
 
@@ -328,7 +373,7 @@ def test_where_the_model_before_cannot_be_loaded_again_the_chat_is_over() -> Non
     engine = Engine(replace(setup_for(model), load=load))  # type: ignore[arg-type]
     engine.start()
     listen(engine, ready)
-    engine.load(load, "gone")  # type: ignore[arg-type]
+    engine.load(load)  # type: ignore[arg-type]
     said = listen(engine, lambda said: any(isinstance(one, Crashed) for one in said))
     assert [type(one) for one in said] == [LoadFailed, Crashed]
     assert engine.stop(PATIENCE_S)
