@@ -250,7 +250,6 @@ class ChatApp(PaletteApp):
             self.backstage.stop()
         elif self.backstage.editing is not None:
             self.backstage.stop_editing()
-            self.composer.put("")
         elif self.view.marking is Marking.INSPECT:
             self._mark(Marking.TINT)
 

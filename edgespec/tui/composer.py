@@ -26,6 +26,14 @@ _LOOKING = "looking into folders"
 _READING = "reading attachments"
 
 
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """What was written and not sent, while an earlier message is edited in its place."""
+
+    text: str
+    attached: tuple[Attached, ...]
+
+
 class Composer(Vertical):
     """Says what the user wants; the app does it, and says whether a message was taken."""
 
@@ -67,6 +75,7 @@ class Composer(Vertical):
         super().__init__(id=id)
         self._sources = sources or Sources()
         self._attachments = Attachments()
+        self._draft: _Draft | None = None
         self._room: Room | None = None
         self._pastes, self._reads, self._still = 0, 0, False
         self._list = CompletionList(id="completion")
@@ -96,8 +105,12 @@ class Composer(Vertical):
             self._still, self.box.cursor_blink = still, not still
 
     def sent(self, message: Submitted) -> None:
-        """A message was taken."""
+        """A message was taken; a draft that waited stands before what was typed since."""
         self.box.inputs.add(message.written)
+        draft, self._draft = self._draft, None
+        if draft is not None:
+            self.box.put_back(draft.text)
+            self.attach(*draft.attached, *self._attachments.take())
 
     def put_back(self, message: Submitted) -> None:
         """A message was not taken: it stands before what was written since."""
@@ -105,10 +118,19 @@ class Composer(Vertical):
         self.attach(*message.attached, *self._attachments.take())
 
     def put(self, text: str, attached: Sequence[Attached] = ()) -> None:
-        """Write an earlier message into the prompt, as when it is edited."""
-        self._attachments.take()
+        """Write an earlier message into the prompt, to be edited; the draft there waits."""
+        written = _Draft(self.box.text, self._attachments.take())
+        self._draft = self._draft or written
         self.attach(*attached)
         self.box.put(as_message(text))
+
+    def give_back(self) -> None:
+        """Editing was left: what was edited is gone, and the draft is as it was."""
+        draft, self._draft = self._draft, None
+        if draft is not None:
+            self._attachments.take()
+            self.attach(*draft.attached)
+            self.box.put(draft.text)
 
     def remember(self, messages: Iterable[str]) -> None:
         """Messages of earlier sessions, oldest first, for the arrow keys."""

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chatting import ANSWER, WIDE, answered, ask, chatting, labels, notice, running, shown
+import pytest
+from chatting import (
+    ANSWER,
+    WIDE,
+    answered,
+    ask,
+    chatting,
+    command,
+    labels,
+    notice,
+    running,
+    shown,
+)
 from fake_model import SHORT, FakeModel, endless, guessed, plain
 from waiting import wait_until
 
 from edgespec.decoding.events import Alternative, Finished, PromptRead, Stop
 from edgespec.errors import BackendFailed
 from edgespec.history import History
+from edgespec.tui.attach import Attached
 from edgespec.tui.token_view import Marking
 
 OTHER = (plain("Another"), plain(" answer"), Finished(Stop.END))
@@ -173,6 +186,43 @@ async def test_escape_leaves_editing_and_the_next_message_is_a_new_one() -> None
         assert app.prompt.text == ""
         await answered(app, pilot, "two")
         assert [m.content for m in model.turns[-1].messages] == ["one", ANSWER, "two"]
+
+
+@pytest.mark.parametrize("way", ["escape", "send", "new chat", "another"])
+async def test_a_draft_waits_with_its_attachments_while_an_earlier_message_is_edited(
+    way: str,
+) -> None:
+    model = FakeModel()
+    async with chatting(model) as (app, pilot):
+        await answered(app, pilot, "one")
+        app.composer.attach(Attached("notes.md", "text", 1))
+        await pilot.press(*"draft", "ctrl+e")
+        assert app.prompt.text == "one"
+        assert app.composer.attached == ()
+        if way == "escape":
+            await pilot.press("escape")
+        elif way == "send":
+            await pilot.press("enter")
+            await wait_until(lambda: len(model.turns) == 2)
+            assert [m.content for m in model.turns[-1].messages] == ["one"]
+        elif way == "new chat":
+            await pilot.press("ctrl+n")
+        else:
+            await pilot.press("ctrl+e", "x", "escape")
+        await wait_until(lambda: app.prompt.text == "draft", "the draft")
+        assert [one.name for one in app.composer.attached] == ["notes.md"]
+        assert app.backstage.editing is None
+
+
+async def test_a_command_begins_editing_too_and_keeps_what_is_attached() -> None:
+    async with chatting(FakeModel()) as (app, pilot):
+        await answered(app, pilot, "one")
+        app.composer.attach(Attached("notes.md", "text", 1))
+        await command(app, pilot, "/edit")
+        await wait_until(lambda: app.prompt.text == "one")
+        await pilot.press("escape")
+        assert app.prompt.text == ""
+        assert [one.name for one in app.composer.attached] == ["notes.md"]
 
 
 async def test_an_alternative_rewrites_the_answer_from_its_token_on() -> None:
