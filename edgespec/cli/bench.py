@@ -1,4 +1,4 @@
-"""`edgespec bench`: how fast a pair is here, with every way of guessing."""
+"""`edgespec bench`: how fast a pair is here, plainly and with guesses."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 @click.option("--plot", metavar="DIR", help="Draw pictures into this folder too.")
 @shared_flags
 def bench(given: Given, pair: str | None, **options: Any) -> None:
-    """Measure PAIR on this machine: plain decoding and every way of guessing.
+    """Measure PAIR on this machine: plain decoding and ways of guessing.
 
     Answers are greedy unless --temperature says otherwise. Arms: plain-loop (the library's own
     loop), none, and a proposer with or without a length: auto, ngram:8, draft:4.
