@@ -167,6 +167,7 @@ class Backstage:
             case Ended(number, context_used, error):
                 self.talking.ended(number, context_used, error)
                 self.steering.ended(number, clean(error, one_line=True))
+                self._stage.inspector.ask_again()
                 self._show_room()
             case Explanation():
                 self.steering.explained(said)
@@ -197,6 +198,7 @@ class Backstage:
         self.talking.answerer = Answerer(pair, ready.plain_tokens_per_second, ready.vocabulary)
         self.speculating.now = ready.speculation
         self._stage.inspector.rounds.ends = ready.ends
+        self._stage.inspector.ask_again()
         self._facts = Situation(
             pair=pair,
             context=info.context,

@@ -282,6 +282,22 @@ async def test_a_token_of_an_answer_without_alternatives_is_asked_for() -> None:
         assert app.view.selected == app.inspector.selected
 
 
+async def test_a_token_that_was_pointed_at_during_an_answer_is_asked_for_once_that_has_ended() -> (
+    None
+):
+    model = FakeModel(scripts=(SHORT, endless()), pace_s=0.002)
+    async with chatting(model, WIDE) as (app, pilot):
+        await answered(app, pilot)
+        await running(app, pilot)
+        key = app.backstage.shelf.current.path[1].id
+        app.inspector.select(key, 1, " means")
+        await wait_until(lambda: "known once" in str(app.inspector.detail.content))
+        assert model.explained == []
+        await pilot.press("escape")
+        await wait_until(lambda: app.inspector.alternatives.choices, "the alternatives")
+        assert model.explained[-1][2] == 1
+
+
 async def test_the_arrows_go_from_token_to_token_while_the_prompt_is_empty() -> None:
     model = FakeModel()
     async with chatting(model, WIDE) as (app, pilot):
@@ -314,6 +330,19 @@ async def test_f5_replays_without_speculation_and_shows_both_times() -> None:
         assert head.split() == ["as", "answered", "plain"]
         assert "tokens / s" in shown(app)
         assert len(app.backstage.shelf.current.path) == 2, "a replay is no branch"
+
+
+async def test_f5_replays_under_the_system_prompt_that_the_answer_was_given_under() -> None:
+    model = FakeModel()
+    async with chatting(model) as (app, pilot):
+        app.backstage.set_system("Be brief.")
+        await answered(app, pilot)
+        app.backstage.set_system("Talk like a pirate.")
+        await pilot.press("f5")
+        await wait_until(lambda: "the same text, token for token" in shown(app), "the replay")
+        first, replay = model.turns
+        assert [m.content for m in replay.messages] == ["Be brief.", "hi"]
+        assert replay.messages == first.messages
 
 
 async def test_a_replay_that_differs_tells_where_and_by_how_much() -> None:
