@@ -119,8 +119,12 @@ class Loaded:
                 f" passes over {', '.join(map(str, widths))} and {widest} tokens gave the same"
                 f" scores{but}; --strict keeps to such passes"
             )
+        widest = max(self.target.measurement.seconds)
+        compared = (
+            "" if widest >= rows_at_most(self.target.session) else f" of up to {widest} tokens"
+        )
         return (
-            "same up to rounding: wider passes change a score by at most"
+            f"same up to rounding: wider passes{compared} change a score by at most"
             f" {self.target.measurement.largest_difference:.2g}; --strict makes it exact"
         )
 

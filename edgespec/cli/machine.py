@@ -8,6 +8,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgespec.models.processor import processor_name
+
 _WAIT_S = 3.0
 _NVIDIA_DRIVER = Path("/proc/driver/nvidia/gpus")
 _AMD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
@@ -36,7 +38,7 @@ def this_machine() -> Machine:
 
     return Machine(
         system=platform.platform(),
-        cpu=_cpu_name(),
+        cpu=processor_name(),
         cores=psutil.cpu_count(logical=False),
         memory_bytes=psutil.virtual_memory().total,
     )
@@ -49,7 +51,7 @@ def apple_chip() -> bool:
 def gpus() -> tuple[Gpu, ...]:
     """The GPUs whose drivers answer."""
     if apple_chip():
-        return (Gpu("apple", _cpu_name()),)
+        return (Gpu("apple", processor_name()),)
     return (*_nvidia(), *_amd())
 
 
@@ -81,17 +83,6 @@ def _amd() -> tuple[Gpu, ...]:
     told = _output("rocm-smi", "--showproductname", "--csv")
     rows = [line.split(",") for line in told.splitlines() if line.startswith("card")]
     return tuple(Gpu("amd", row[1] if len(row) > 1 else "AMD GPU") for row in rows)
-
-
-def _cpu_name() -> str:
-    for line in _lines_of(Path("/proc/cpuinfo")):
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    if platform.system() == "Darwin":
-        named = _output("sysctl", "-n", "machdep.cpu.brand_string").strip()
-        if named:
-            return named
-    return platform.processor() or platform.machine()
 
 
 def _lines_of(file: Path) -> list[str]:

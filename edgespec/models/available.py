@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter, process_time
 
 import psutil
 
@@ -95,6 +96,8 @@ def _room(folder: Path, names: tuple[str, str, str]) -> int | None:
 
 
 def busy() -> bool:
-    """Whether other programs take a good part of this machine's processors just now."""
+    """Whether other programs than this take a good part of this machine's processors just now."""
+    started, own_s = perf_counter(), process_time()
     percent: float = psutil.cpu_percent(_LOOK_S)
-    return percent > _BUSY_PERCENT
+    own = (process_time() - own_s) / (perf_counter() - started)
+    return percent - 100 * own / (psutil.cpu_count() or 1) > _BUSY_PERCENT

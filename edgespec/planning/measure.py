@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -25,6 +25,7 @@ WITHIN_S = 3.0
 _WARMING, _BEGINNING = 16, 48
 _ROUNDS = 6
 _READ_ANEW = 8  # times that a cache which cannot go back reads the text
+_PASSES = 96  # tokens of a prompt that are read while slow passes are timed and compared once
 _LEAST = 0.95  # plain passes that two rows can take, noise included
 _DEAREST, _DEAREST_ALONE = 1.5, 2.5  # plain passes that strict plain decoding may cost
 
@@ -118,36 +119,51 @@ def rows_at_most(session: Session) -> int:
     return rows if rollback is None else min(rows, rollback + 1)
 
 
+def _untold(seconds: float) -> None:
+    """Nobody waits to hear how long it takes."""
+
+
 def measure(
-    session: Session, prompt: Sequence[int], within_s: float = WITHIN_S, least: int = 0
+    session: Session,
+    prompt: Sequence[int],
+    within_s: float = WITHIN_S,
+    least: int = 0,
+    expect: Callable[[float], None] = _untold,
 ) -> Measurement:
     """Time and compare passes of several widths after `prompt`, in about `within_s` seconds.
 
     Attention kernels may change with the length of the text, so a long prompt is better; of one
-    that takes more than half as long again to read, only the beginning is used, of `least` tokens
-    or more.
+    that takes more than half of the time to read, only the beginning is used, of `least` tokens
+    or more. Where passes are slow the narrow ones are made once however long they take, and the
+    widest that the session takes, which is much the dearest, is left out.
+    expect: told once, when the first tokens were read, how many seconds the rest may take.
     """
     sample = np.asarray(prompt, dtype=np.int32)
-    tokens = _affordable(session, sample, within_s / 2, least)
-    started, room = perf_counter(), session.caps.context - len(tokens)
+    _read(session, sample[:_WARMING])  # the first pass brings the file into memory
+    started = perf_counter()
+    tokens, needed_s = _affordable(session, sample, within_s / 2, least)
+    expect(max(within_s, needed_s))
+    room = session.caps.context - len(tokens)
     most = min(rows_at_most(session), room)
     widths = sorted({*(n for n in WIDTHS if n <= most), most})
     _timed(session, tokens, [], 1)  # reads the prompt and warms the machine up
     times = {1: _timed(session, tokens, [], 2)}
-    plain_s = min(times[1])
-    positions = _positions(plain_s, within_s, widths, room)
+    positions = _positions(min(times[1]), within_s, widths, room)
     text, plain_rows = _greedy(session, tokens, positions)
     text = (text * widths[-1])[: max(positions, widths[-1])]
     digests, difference = {1: _digest(plain_rows)}, 0.0
     for n in widths[1:]:  # the scores of all widths at once would be many megabytes
+        left_s = within_s - (perf_counter() - started)
+        if n > WIDTHS[-1] and 2 * min(times[WIDTHS[-1]]) > left_s:
+            break
         rows, times[n] = _rows_at(session, tokens, text, n, positions)
         digests[n] = _digest(rows)
         difference = max(difference, float(np.abs(plain_rows - rows).max()))
     for _ in range(_ROUNDS):
-        for n in widths:
-            if perf_counter() - started + min(times[n]) < within_s:
-                times[n] += _timed(session, tokens, text[: n - 1], 2 if n <= 4 else 1)
-    seconds = {n: min(times[n]) for n in widths}  # whatever else the machine did only adds
+        for n, taken in times.items():
+            if perf_counter() - started + min(taken) < within_s:
+                taken.extend(_timed(session, tokens, text[: n - 1], 2 if n <= 4 else 1))
+    seconds = {n: min(taken) for n, taken in times.items()}  # other work only adds
     wide = min(most, WIDTHS[-1])
     token_s = _token_seconds(session, tokens, text[: wide - 1], seconds[wide])
     return Measurement(seconds, _classes(digests), difference, len(tokens), len(sample), token_s)
@@ -172,20 +188,22 @@ def _token_seconds(
     return max(0.0, long_s - short_s) / (more * (len(guesses) + 1))
 
 
-def _affordable(session: Session, prompt: Tokens, within_s: float, least: int) -> Tokens:
-    """As much of the prompt as can be read within a time, at least `least` tokens or its beginning.
-
-    A few tokens are read before time is taken: the first pass brings the file into memory.
-    """
-    if session.caps.rollback is not None:
-        within_s /= _READ_ANEW
-    for _ in session.prefill(prompt[:_WARMING]):
-        pass
+def _affordable(
+    session: Session, prompt: Tokens, within_s: float, least: int
+) -> tuple[Tokens, float]:
+    """As much of the prompt as can be read within a time, at least `least` tokens or its beginning,
+    and the seconds that reading the rest of it and a few passes after it need."""
+    reads = 1 if session.caps.rollback is None else _READ_ANEW
     started = perf_counter()
-    for _ in session.prefill(prompt[:_BEGINNING]):
-        pass
+    _read(session, prompt[:_BEGINNING])
     token_s = max(perf_counter() - started, 1e-9) / (_BEGINNING - _WARMING)
-    return prompt[: max(least, _BEGINNING, int(within_s / token_s))]
+    tokens = prompt[: max(least, _BEGINNING, int(within_s / reads / token_s))]
+    return tokens, token_s * (reads * len(tokens) - _BEGINNING + _PASSES)
+
+
+def _read(session: Session, tokens: Tokens) -> None:
+    for _ in session.prefill(tokens):
+        pass
 
 
 def plain_seconds(session: Session, prompt: Sequence[int]) -> float:
@@ -197,8 +215,7 @@ def _timed(session: Session, prompt: Tokens, guesses: Sequence[int], times: int)
     """Seconds of passes over the pending token and `guesses`."""
     draft, seconds = Draft.chain(list(guesses), "measure"), []
     for _ in range(times):
-        for _ in session.prefill(prompt):
-            pass
+        _read(session, prompt)
         started = perf_counter()
         session.verify(draft).top(ROOT)
         seconds.append(perf_counter() - started)
@@ -208,8 +225,7 @@ def _timed(session: Session, prompt: Tokens, guesses: Sequence[int], times: int)
 
 def _greedy(session: Session, prompt: Tokens, positions: int) -> tuple[list[int], Row]:
     """The next tokens by plain decoding, and their scores, float32 [positions, vocab]."""
-    for _ in session.prefill(prompt):
-        pass
+    _read(session, prompt)
     text, rows = [], []
     for _ in range(positions):
         row = session.verify(EMPTY).logits(ROOT).copy()
@@ -224,8 +240,7 @@ def _rows_at(
 ) -> tuple[Row, list[float]]:
     """The scores of the same positions as `_greedy`, from passes of one width, and how many
     seconds each pass took. text: at least as long as the pass is wide."""
-    for _ in session.prefill(prompt):
-        pass
+    _read(session, prompt)
     rows, seconds, at = list[Row](), list[float](), 0
     while len(rows) < positions:
         guesses = list(text[at : at + width - 1])

@@ -65,6 +65,23 @@ def test_only_where_a_seed_gives_one_text_are_proposers_excepted_from_that(opene
         assert Desk(loaded, Speculation(rule=rule)).info.inexact_with == excepted
 
 
+def test_words_on_exactness_speak_only_of_widths_that_were_compared(opened: Load) -> None:
+    loaded = opened().loaded
+    told = dict[int, str]()
+    for widest in (16, 65):
+        widths = (1, 2, 4, 8, widest)
+        measurement = replace(
+            loaded.target.measurement,
+            seconds=dict.fromkeys(widths, 1.0),
+            classes=((1,), widths[1:]),
+            largest_difference=0.5,
+        )
+        target = replace(loaded.target, measurement=measurement)
+        told[widest] = replace(loaded, target=target).exactness
+    assert "wider passes of up to 16 tokens change a score by at most 0.5;" in told[16]
+    assert "wider passes change a score by at most 0.5;" in told[65]
+
+
 def test_a_draft_with_another_vocabulary_is_refused(opened: Load, tiny_models: TinyModels) -> None:
     tokens = [token.decode() for token in read_header(tiny_models()).tokens]
     other = tiny_models(layers=1, tokens=tuple([*tokens[:300][::-1], *tokens[300:]]))

@@ -68,10 +68,10 @@ def told() -> list[str]:
 
 @pytest.fixture
 def opens(told: list[str], tiny_models: TinyModels, monkeypatch: pytest.MonkeyPatch) -> Opens:
-    """Measures a table for a moment: `opens(Table(), context=400)`."""
+    """Measures a table, with more time than it ever takes: `opens(Table(), context=400)`."""
     file = tiny_models()
     real = measuring.measure
-    monkeypatch.setattr(measuring, "measure", partial(real, within_s=0.05))
+    monkeypatch.setattr(measuring, "measure", partial(real, within_s=60.0))
 
     def open_(table: Table, **options: Any) -> Measured:
         told.clear()
@@ -107,8 +107,8 @@ def test_a_sample_that_was_too_long_to_be_read_whole_is_not_tried_at_every_start
 ) -> None:
     real = measuring.measure
 
-    def slow(session: Rounds, text: list[int], least: int) -> Measurement:
-        return replace(real(session, text, least=least), context=max(48, least))
+    def slow(session: Rounds, text: list[int], least: int, **hearing: Any) -> Measurement:
+        return replace(real(session, text, least=least, **hearing), context=max(48, least))
 
     monkeypatch.setattr(measuring, "measure", slow)
     assert opens(Table(), context=4096).measurement.context == 48
@@ -130,24 +130,110 @@ def test_a_measurement_of_before_that_does_not_say_on_how_much_it_was_made_is_ma
     assert any(line.startswith("measuring") for line in told)
 
 
+class Measures:
+    """Stands for measuring: takes `seconds` on a clock of its own, says what it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seconds, self.now, self.times = 1.0, 0.0, 0
+        self.passes, self.classes = {1: 1.0, 2: 0.5, 4: 0.5}, ((1, 2, 4),)
+        monkeypatch.setattr(measuring, "measure", self)
+        monkeypatch.setattr(measuring, "perf_counter", lambda: self.now)
+
+    def __call__(
+        self,
+        session: Rounds,
+        text: list[int],
+        least: int,
+        expect: Callable[[float], None] = lambda seconds: None,
+    ) -> Measurement:
+        expect(self.seconds)
+        self.now += self.seconds
+        self.times += 1
+        return Measurement(self.passes, self.classes, 0.5, max(48, least), sample=len(text))
+
+
+@pytest.fixture
+def measures(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> Measures:
+    return Measures(monkeypatch)
+
+
 def test_figures_that_cannot_be_are_measured_twice_and_then_kept(
-    opens: Opens, told: list[str], monkeypatch: pytest.MonkeyPatch
+    opens: Opens, told: list[str], measures: Measures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times = list[int]()
-
-    def odd(session: Rounds, text: list[int], least: int) -> Measurement:
-        times.append(len(text))
-        seconds = {1: 1.0, 2: 0.5, 4: 0.5}
-        return Measurement(seconds, ((1, 2, 4),), 0.0, context=48, sample=len(text))
-
-    monkeypatch.setattr(measuring, "measure", odd)
     monkeypatch.setattr(measuring, "busy", lambda: True)
     assert not opens(Table(), context=400).measurement.at_rest
-    assert len(times) == 1, "what other programs disturbed is measured again without them"
-    times.clear()
+    assert measures.times == 1, "what other programs disturbed is measured again without them"
     monkeypatch.setattr(measuring, "busy", lambda: False)
     assert opens(Table(), context=400).measurement.at_rest
     assert len(told) == 1
+    assert measures.times == 3
     opens(Table(), context=400)
     assert not told, "it said once"
-    assert len(times) == 2
+    assert measures.times == 3
+
+
+def test_nothing_is_measured_twice_where_once_took_long_already(
+    opens: Opens, told: list[str], measures: Measures
+) -> None:
+    measures.seconds = 7.0
+    opens(Table(), context=400)
+    assert measures.times == 1
+    assert told == [
+        f"measuring what a pass of {told[0].split()[5]} costs here; once, for about 7 s"
+    ]
+    opens(Table(), context=400)
+    assert measures.times == 1
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_was_measured_at_rest_is_not_replaced_by_what_was_not(
+    opens: Opens, measures: Measures, monkeypatch: pytest.MonkeyPatch, *, strict: bool
+) -> None:
+    calm = opens(Table(), context=400).measurement
+    assert calm.at_rest
+    monkeypatch.setattr(measuring, "busy", lambda: True)
+    measures.passes, before = dict.fromkeys((1, 2, 4), 9.0), measures.times
+    found = opens(Table(), context=4096, strict=strict).measurement
+    if strict:
+        assert found.context == 320, "what must be compared on more text is, for this once"
+    else:
+        assert found == calm
+    assert measures.times == before + strict
+    assert opens(Table(), context=400).measurement == calm
+    monkeypatch.setattr(measuring, "busy", lambda: False)
+    assert opens(Table(), context=4096).measurement.seconds == measures.passes
+
+
+def test_what_other_programs_disturbed_on_less_text_is_measured_on_more(
+    opens: Opens, measures: Measures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "busy", lambda: True)
+    assert opens(Table(), context=400).measurement.sample == 200
+    assert opens(Table(), context=4096).measurement.sample == 1024
+    assert opens(Table(), context=4096).measurement.sample == 1024
+    assert measures.times == 2
+
+
+def test_what_was_not_compared_is_not_used_where_the_rest_agrees(
+    opens: Opens, measures: Measures
+) -> None:
+    session = opens(Table(), context=400).session
+    assert session.caps == replace(Rounds(400, Table().rounding).caps, rows=4)
+
+
+def test_what_was_not_compared_may_be_used_where_not_even_the_rest_agrees(
+    opens: Opens, measures: Measures
+) -> None:
+    measures.classes = ((1,), (2, 4))
+    assert isinstance(opens(Table(), context=400).session, Rounds)
+
+
+def test_two_machines_that_share_a_cache_measure_each_for_itself(
+    opens: Opens, told: list[str], measures: Measures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "another"):
+        monkeypatch.setattr(measuring, "processor_identity", lambda name=name: name)
+        opens(Table(), context=400)
+        assert told
+        opens(Table(), context=400)
+        assert not told

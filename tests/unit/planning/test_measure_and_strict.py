@@ -17,12 +17,13 @@ from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
 from edgespec.decoding.session import Scores
 from edgespec.planning.measure import WIDTHS, Measurement, measure, plain_seconds
-from edgespec.planning.strict import StrictSession
+from edgespec.planning.strict import NarrowSession, StrictSession
 from edgespec.proposers.nothing import Nothing
-from edgespec.testing import TableScores, TableSession, read
+from edgespec.testing import TableScores, TableSession, check_session, read
 
 V = 6
 WIDEST = 65  # rows that a table session takes
+AMPLE_S = 60.0  # a table never uses it up, so nothing is left out
 PROMPT = [1, 2, 3, 4, 5, 0, 1, 2]
 
 
@@ -44,26 +45,26 @@ def _session(rounding: Callable[[int], float] = lambda width: 0.0) -> Rounds:
 
 
 def test_widths_that_round_alike_are_found() -> None:
-    found = measure(_session(lambda width: 0.25 * (width >= 4)), PROMPT, within_s=0.05)
+    found = measure(_session(lambda width: 0.25 * (width >= 4)), PROMPT, within_s=AMPLE_S)
     assert found.classes == ((1, 2), (4, 8, 16, WIDEST))
     assert found.largest_difference == pytest.approx(0.25, abs=1e-5)
     assert not found.bit_exact
 
 
 def test_a_session_that_rounds_alike_everywhere_is_exact() -> None:
-    found = measure(_session(), PROMPT, within_s=0.05)
+    found = measure(_session(), PROMPT, within_s=AMPLE_S)
     assert found.classes == ((*WIDTHS, WIDEST),)
     assert found.bit_exact
     assert found.largest_difference == 0
 
 
 def test_each_width_may_be_a_class_of_its_own() -> None:
-    found = measure(_session(lambda width: 0.1 * width), PROMPT, within_s=0.05)
+    found = measure(_session(lambda width: 0.1 * width), PROMPT, within_s=AMPLE_S)
     assert found.classes == ((1,), (2,), (4,), (8,), (16,), (WIDEST,))
 
 
 def test_the_widest_pass_is_compared_too() -> None:
-    found = measure(_session(lambda width: 0.5 * (width >= 64)), PROMPT, within_s=0.05)
+    found = measure(_session(lambda width: 0.5 * (width >= 64)), PROMPT, within_s=AMPLE_S)
     assert found.classes == (WIDTHS, (WIDEST,))
     assert found.largest_difference == pytest.approx(0.5, abs=1e-5)
     assert not found.bit_exact
@@ -72,7 +73,7 @@ def test_the_widest_pass_is_compared_too() -> None:
 @pytest.mark.parametrize("length", [8, 50])
 def test_where_little_fits_behind_the_text_passes_are_narrower(length: int) -> None:
     session = Rounds(V, context=70)
-    found = measure(session, (PROMPT * 7)[:length], within_s=0.02)
+    found = measure(session, (PROMPT * 7)[:length], within_s=AMPLE_S)
     assert max(found.seconds) == min(WIDEST, 70 - length)
 
 
@@ -82,7 +83,7 @@ def test_however_short_the_context_is_measuring_stays_inside_it(context: int, ro
     session = Rounds(V, context=context)
     session.caps = replace(session.caps, rows=rows)
     prompt = (PROMPT * 5)[: context // 2]
-    found = measure(session, prompt, within_s=0.01)
+    found = measure(session, prompt, within_s=AMPLE_S)
     assert max(found.seconds) == min(rows, context - len(prompt))
     assert found.bit_exact
 
@@ -103,7 +104,7 @@ def test_a_measurement_covers_widths_that_leave_no_gap() -> None:
 
 
 def test_every_width_is_timed() -> None:
-    found = measure(_session(), PROMPT, within_s=0.05)
+    found = measure(_session(), PROMPT, within_s=AMPLE_S)
     assert tuple(found.seconds) == (*WIDTHS, WIDEST)
     assert all(seconds > 0 for seconds in found.seconds.values())
     assert plain_seconds(_session(), PROMPT) > 0
@@ -124,12 +125,12 @@ def test_only_widths_that_the_session_takes_are_measured(
 ) -> None:
     session = _session()
     session.caps = replace(session.caps, rollback=rollback, rows=rows)
-    assert tuple(measure(session, PROMPT, within_s=0.02).seconds) == widths
+    assert tuple(measure(session, PROMPT, within_s=AMPLE_S).seconds) == widths
     assert max(session.widths) == max(widths)
 
 
 def test_a_measurement_survives_json() -> None:
-    found = measure(_session(lambda width: 0.1 * (width > 2)), PROMPT, within_s=0.02)
+    found = measure(_session(lambda width: 0.1 * (width > 2)), PROMPT, within_s=AMPLE_S)
     assert Measurement.from_json(json.loads(json.dumps(found.as_json()))) == found
 
 
@@ -228,7 +229,7 @@ class RoundsBetween(RoundsOne):
 
 
 def test_strict_text_keeps_to_what_was_measured_however_much_is_guessed() -> None:
-    found = measure(RoundsBetween(V), PROMPT, within_s=0.02)
+    found = measure(RoundsBetween(V), PROMPT, within_s=AMPLE_S)
     assert found.bit_exact
 
     def strict() -> StrictSession:
@@ -267,11 +268,14 @@ def test_a_pass_of_two_that_is_cheaper_than_a_plain_one_is_not_believed() -> Non
 
 
 class Slow(TableSession):
-    """Passes take time on a clock of its own; the first of all takes `cold_s` more."""
+    """Passes take time on a clock of its own, whatever their width at least `pass_s`; the first of
+    all takes `cold_s` more."""
 
-    def __init__(self, token_s: float, cold_s: float, context: int = 4096) -> None:
+    def __init__(
+        self, token_s: float, cold_s: float, context: int = 4096, pass_s: float = 0.0
+    ) -> None:
         super().__init__(V, context=context)
-        self.token_s, self.cold_s, self.now = token_s, cold_s, 0.0
+        self.token_s, self.cold_s, self.pass_s, self.now = token_s, cold_s, pass_s, 0.0
 
     def clock(self) -> float:
         return self.now
@@ -284,7 +288,7 @@ class Slow(TableSession):
             yield cached
 
     def verify(self, draft: Draft) -> Scores:
-        self.now += self.token_s * (len(draft) + 1)
+        self.now += self.pass_s + self.token_s * (len(draft) + 1)
         return super().verify(draft)
 
     def _warmed(self, cached: int) -> float:
@@ -320,3 +324,65 @@ def test_a_cache_that_cannot_go_back_reads_less_since_it_reads_anew_for_every_pa
     monkeypatch.setattr("edgespec.planning.measure.perf_counter", session.clock)
     session.caps = replace(session.caps, rollback=0)
     assert measure(session, PROMPT * 125, within_s=3.0).context < 250
+
+
+class Waited:
+    """What somebody hears of the wait, and how long it then is."""
+
+    def __init__(self, session: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.session, self.told, self.since = session, list[float](), 0.0
+        monkeypatch.setattr("edgespec.planning.measure.perf_counter", session.clock)
+
+    def hear(self, seconds: float) -> None:
+        self.told.append(seconds)
+        self.since = self.session.now
+
+    def measured(self, least: int = 0) -> tuple[Measurement, float]:
+        """What was found, and the seconds that it took since they were told."""
+        found = measure(self.session, PROMPT * 125, within_s=3.0, least=least, expect=self.hear)
+        return found, self.session.now - self.since
+
+
+@pytest.mark.parametrize(("pass_s", "token_s"), [(0.3, 0.1), (0.1, 0.02), (1.0, 0.2)])
+def test_where_passes_are_slow_the_dearest_is_left_out(
+    pass_s: float, token_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, _ = Waited(Slow(token_s, 0.0, pass_s=pass_s), monkeypatch).measured()
+    assert tuple(found.seconds) == WIDTHS == found.classes[0]
+    assert not found.covers(WIDEST)
+
+
+def test_where_there_is_time_for_it_the_dearest_pass_is_made_and_the_time_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = Slow(0.002, 0.0, pass_s=0.01)
+    found, seconds = Waited(session, monkeypatch).measured()
+    assert tuple(found.seconds) == (*WIDTHS, WIDEST)
+    assert seconds < 3.5
+
+
+@pytest.mark.parametrize(("pass_s", "token_s"), [(0.3, 0.1), (0.05, 0.02), (1.0, 0.2)])
+@pytest.mark.parametrize("least", [0, 320])
+@pytest.mark.parametrize("cold_s", [0.0, 20.0])
+def test_the_wait_that_is_told_is_about_the_wait_that_follows(
+    pass_s: float, token_s: float, least: int, cold_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = Waited(Slow(token_s, cold_s, pass_s=pass_s), monkeypatch)
+    _, seconds = waited.measured(least)
+    (told,) = waited.told
+    assert 0.6 * seconds < told < 1.6 * seconds
+
+
+def test_the_time_that_measuring_is_meant_to_take_is_told_where_it_suffices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited = Waited(Slow(0.0001, 0.0), monkeypatch)
+    waited.measured()
+    assert waited.told == [3.0]
+
+
+def test_a_narrow_session_takes_fewer_rows_and_changes_nothing_else() -> None:
+    narrow = NarrowSession(_session(), 16)
+    assert narrow.caps == replace(_session().caps, rows=16)
+    assert NarrowSession(_session(), 99).caps == _session().caps
+    check_session(lambda: NarrowSession(TableSession(V), 16))
