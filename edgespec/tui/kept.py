@@ -14,7 +14,7 @@ from edgespec.text.sanitize import clean
 from edgespec.tui.transcript import Mark
 
 if TYPE_CHECKING:
-    from edgespec.options import AnswerOptions
+    from edgespec.options import AnswerOptions, Turn
 
 Run = tuple[str, Mark]
 _LETTERS = {
@@ -53,14 +53,16 @@ def runs_of(content: str, stats: Mapping[str, Any]) -> tuple[Run, ...]:
     return tuple(runs)
 
 
-def kept_options(options: AnswerOptions, begun: int) -> dict[str, Any]:
+def kept_options(turn: Turn, begun: int) -> dict[str, Any]:
     """How an answer was asked for. begun: tokens that stood before it was."""
+    options = turn.options
     return {
         "overrides": {name: value for name, value in options.overrides.items() if name != "seed"},
         "max_tokens": options.max_tokens,
         "stop": list(options.stop),
         "reasoning": options.reasoning,
         "begun": begun,
+        "system": next((one.content for one in turn.messages if one.role == "system"), ""),
     }
 
 
@@ -82,3 +84,10 @@ def options_of(stats: Mapping[str, Any], now: AnswerOptions) -> tuple[AnswerOpti
     except (KeyError, TypeError, ValueError, AttributeError, BadInput):
         return now, 0
     return options, max(begun, 0)
+
+
+def system_of(stats: Mapping[str, Any], now: str) -> str:
+    """The system prompt that a kept answer was asked under; `now` where that is not known."""
+    kept = stats.get("asked")
+    system = kept.get("system") if isinstance(kept, Mapping) else None
+    return system if isinstance(system, str) else now

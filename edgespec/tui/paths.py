@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from edgespec.text.sanitize import clean
 from edgespec.tui.blocks import BlockContent
-from edgespec.tui.kept import options_of, runs_of
+from edgespec.tui.kept import options_of, runs_of, system_of
 from edgespec.tui.transcript import Mark, Voice
 
 if TYPE_CHECKING:
@@ -59,12 +59,14 @@ def turn_for(system: str, before: Sequence[Saved], options: AnswerOptions) -> Tu
 
 
 def turn_of(system: str, before: Sequence[Saved], answer: Saved, now: AnswerOptions) -> Turn:
-    """The turn that a kept answer was an answer to, as it was asked. now: for what is unknown."""
+    """The turn that a kept answer was an answer to, as it was asked. system, now: those that are
+    set, for what is unknown."""
     options, begun = options_of(answer.stats, now)
     overrides = dict(options.overrides)
     if answer.seed is not None:
         overrides["seed"] = answer.seed
-    turn = turn_for(system, before, replace(options, overrides=overrides, branch=answer.branch))
+    options = replace(options, overrides=overrides, branch=answer.branch)
+    turn = turn_for(system_of(answer.stats, system), before, options)
     return replace(turn, begun=tuple(answer.ids[:begun]))
 
 

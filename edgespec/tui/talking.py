@@ -86,7 +86,7 @@ class Answering:
             "decode_s": None if first is None or last is None else last - first,
             "finish_reason": FAILED if self.failed else self.why.value,
             "tokens": kept_runs(self.runs),
-            "asked": kept_options(self.wish.turn.options, self.wish.forced),
+            "asked": kept_options(self.wish.turn, self.wish.forced),
         }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from edgespec.tui.kept import Run, options_of, runs_of
+from edgespec.tui.kept import Run, options_of, runs_of, system_of
 from edgespec.tui.paths import before, turn_for
 from edgespec.tui.transcript import Mark
 
@@ -61,9 +61,11 @@ def another_answer(conversation: Conversation, answer: Saved, options: AnswerOpt
 
 
 def rest_of(conversation: Conversation, answer: Saved, options: AnswerOptions) -> Wish:
-    """What is missing of an answer that was cut off, under the noise with which it began."""
+    """What is missing of an answer that was cut off, under the prompt and the noise with which it
+    began."""
     above = before(conversation.path, answer.id)
-    turn = turn_for(conversation.system, above, as_then(options, answer))
+    system = system_of(answer.stats, conversation.system)
+    turn = turn_for(system, above, as_then(options, answer))
     _, forced = options_of(answer.stats, options)
     runs = numbered_runs(answer)
     return Wish(replace(turn, begun=answer.ids), into=answer.id, runs=runs, forced=forced)
@@ -89,11 +91,12 @@ class Choice:
 def steered(
     conversation: Conversation, answered: Answered, choice: Choice, options: AnswerOptions
 ) -> Wish:
-    """The answer anew from the chosen token on. The noise stays, and what stood there before is
-    what probably follows."""
+    """The answer anew from the chosen token on. Prompt and noise stay, and what stood there before
+    is what probably follows."""
     saved, index, chosen = answered.saved, choice.index, choice.token
     above = before(conversation.path, saved.id)
-    turn = turn_for(conversation.system, above, as_then(options, saved))
+    system = system_of(saved.stats, conversation.system)
+    turn = turn_for(system, above, as_then(options, saved))
     begun = (*answered.ids[:index], chosen.token)
     turn = replace(turn, begun=begun, expected=answered.ids[index + 1 :])
     runs = (*answered.runs[:index], (chosen.text, Mark.PLAIN))
@@ -101,7 +104,9 @@ def steered(
 
 
 def as_then(options: AnswerOptions, answer: Saved) -> AnswerOptions:
-    """The options with the noise of a kept answer."""
+    """The options with the noise of a kept answer, and with what its prompt hangs on."""
+    then, _ = options_of(answer.stats, options)
+    options = replace(options, reasoning=then.reasoning)
     if answer.seed is None:
         return seeded(options)
     overrides = {**options.overrides, "seed": answer.seed}

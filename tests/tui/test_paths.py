@@ -18,6 +18,7 @@ from edgespec.tui.paths import (
     messages_of,
     neighbour,
     numbered,
+    turn_for,
     turn_of,
 )
 from edgespec.tui.transcript import Mark, Voice
@@ -47,7 +48,14 @@ def answer(talk: Conversation, state: State = State.WHOLE, why: str = "stop") ->
     stats = {
         "finish_reason": why,
         "tokens": kept_runs(RUNS),
-        "asked": kept_options(AnswerOptions(overrides={"temperature": 0.5}), 0),
+        "asked": kept_options(
+            turn_for(
+                talk.system,
+                talk.path[:-1],
+                AnswerOptions(overrides={"temperature": 0.5}, reasoning=True),
+            ),
+            0,
+        ),
     }
     # as it comes back from the disk
     talk.finish(id, text, IDS, state, json.loads(json.dumps(stats)))
@@ -207,6 +215,43 @@ def test_the_turn_of_a_kept_answer_is_what_it_was_asked_with(talk: Conversation)
     turn = turn_of(talk.system, talk.path[:1], talk.path[-1], now)
     assert turn.options.overrides == {"temperature": 0.5, "seed": 7}
     assert turn.begun == ()
+
+
+def test_an_answer_is_explained_continued_and_rewritten_under_its_own_system_prompt(
+    talk: Conversation,
+) -> None:
+    talk.say("Count.")
+    answer(talk, State.CUT, "cancelled")
+    saved, now = talk.path[-1], AnswerOptions(reasoning=False)
+    talk.set_system("Talk like a pirate.")
+    chosen = Choice(1, Alternative(99, -0.5, " 2"))
+    for turn in (
+        turn_of(talk.system, talk.path[:1], saved, now),
+        rest_of(talk, saved, now).turn,
+        steered(talk, Answered(saved, IDS, RUNS), chosen, now).turn,
+    ):
+        assert [m.content for m in turn.messages] == ["Be brief.", "Count."]
+        assert turn.options.reasoning is True, "the template writes the prompt by it"
+    assert another_answer(talk, saved, now).turn.messages[0].content == "Talk like a pirate."
+
+
+def test_an_answer_asked_under_no_system_prompt_is_explained_under_none() -> None:
+    talk = History.in_memory().new("")
+    talk.say("Count.")
+    answer(talk)
+    turn = turn_of("Talk like a pirate.", talk.path[:1], talk.path[-1], AnswerOptions())
+    assert [message.role for message in turn.messages] == ["user"]
+
+
+@pytest.mark.parametrize("asked", [{}, {"asked": None}, {"asked": {}}, {"asked": {"system": 3}}])
+def test_an_answer_of_an_older_history_goes_by_the_system_prompt_of_now(
+    talk: Conversation, asked: dict[str, object]
+) -> None:
+    talk.say("Count.")
+    id = talk.begin_answer("demo", 7).id
+    talk.finish(id, "One", [11], State.CUT, asked)
+    turn = turn_of(talk.system, talk.path[:1], talk.path[-1], AnswerOptions())
+    assert turn.messages[0].content == "Be brief."
 
 
 def test_tokens_without_their_texts_are_numbered_all_the_same(talk: Conversation) -> None:
