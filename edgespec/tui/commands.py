@@ -85,13 +85,14 @@ class ShowSpeculation:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSpeculation:
-    """proposer: None = as it is. draft_tokens: None = what pays."""
+    """proposer: None = as it is, or auto where that is off. draft_tokens: None = what pays."""
 
     proposer: str | None
     draft_tokens: int | None
 
     def applied(self, now: Speculation) -> Speculation:
-        proposer = now.proposer if self.proposer is None else self.proposer
+        as_it_is = "auto" if now.proposer == "none" and self.draft_tokens else now.proposer
+        proposer = as_it_is if self.proposer is None else self.proposer
         return replace(now, proposer=proposer, draft_tokens=self.draft_tokens)
 
 

@@ -43,9 +43,12 @@ class Speculating:
         if self.now is None:
             self._tell(_LOADING)
             return
-        at = _ROUND.index(self.now.proposer) if self.now.proposer in _ROUND else -1
+        now = self.now
+        if now.draft_tokens == 0:  # that is off, whatever would guess
+            now = replace(now, proposer="none", draft_tokens=None)
+        at = _ROUND.index(now.proposer) if now.proposer in _ROUND else -1
         for name in (*_ROUND[at + 1 :], *_ROUND[:at]):
-            if not self._refusal(replace(self.now, proposer=name)):
+            if not self._refusal(replace(now, proposer=name)):
                 self._tell_what_is_set()
                 return
 

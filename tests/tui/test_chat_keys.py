@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chatting import ANSWER, WIDE, answered, chatting, notice, running, shown, status
+from chatting import ANSWER, WIDE, answered, chatting, command, notice, running, shown, status
 from fake_model import SHORT, FakeModel, endless, plain, setup_for
 from textual import events
 from waiting import wait_until
@@ -146,6 +146,40 @@ async def test_f4_passes_over_a_proposer_that_the_model_has_not() -> None:
             await pilot.press("f4")
             seen.append(model.speculation.proposer)
         assert seen == ["none", "ngram", "tree", "recycling", "auto"]
+
+
+async def test_f4_turns_speculation_on_again_after_a_command_turned_it_off() -> None:
+    model = FakeModel()
+    async with chatting(model) as (app, pilot):
+        await command(app, pilot, "/spec 0")
+        await wait_until(lambda: "speculation off" in notice(app))
+        seen = []
+        for _ in range(6):
+            await pilot.press("f4")
+            seen.append((model.speculation.proposer, "off" in notice(app)))
+        assert seen == [
+            ("ngram", False),
+            ("draft", False),
+            ("tree", False),
+            ("recycling", False),
+            ("auto", False),
+            ("none", True),
+        ]
+        assert model.speculation.draft_tokens is None
+
+
+async def test_a_number_of_guesses_turns_speculation_on_that_was_off() -> None:
+    model = FakeModel()
+    async with chatting(model) as (app, pilot):
+        await command(app, pilot, "/spec off")
+        await command(app, pilot, "/spec 4")
+        await wait_until(lambda: model.speculation.draft_tokens == 4)
+        assert model.speculation.proposer == "auto"
+        assert "off" not in notice(app)
+        await command(app, pilot, "/spec ngram")
+        await command(app, pilot, "/spec 3")
+        await wait_until(lambda: model.speculation.draft_tokens == 3)
+        assert model.speculation.proposer == "ngram"
 
 
 async def test_f6_shows_whole_answers_as_tokens_and_back() -> None:

@@ -323,3 +323,18 @@ async def test_an_answer_of_another_model_is_not_continued_explained_or_rewritte
         await pilot.press("ctrl+r")
         await wait_until(lambda: not app.backstage.busy and other.turns)
         assert app.backstage.shelf.current.path[-1].model == "big"
+
+
+async def test_a_token_that_was_pointed_at_while_a_model_loads_is_asked_for_once_it_is_loaded() -> (
+    None
+):
+    let_go = threading.Event()
+    change = with_models(let_go, demo=FakeModel())
+    async with chatting(FakeModel(), (130, 30), change=change) as (app, pilot):
+        await answered(app, pilot)
+        await command(app, pilot, "/model demo")
+        await pilot.press("f3")
+        app.inspector.select(app.backstage.shelf.current.path[-1].id, 1, " means")
+        await wait_until(lambda: "still loading" in str(app.query_one(TokenDetail).content))
+        let_go.set()
+        await wait_until(lambda: app.inspector.alternatives.choices, "the alternatives")
