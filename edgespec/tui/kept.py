@@ -53,15 +53,15 @@ def runs_of(content: str, stats: Mapping[str, Any]) -> tuple[Run, ...]:
     return tuple(runs)
 
 
-def kept_options(turn: Turn, begun: int) -> dict[str, Any]:
-    """How an answer was asked for. begun: tokens that stood before it was."""
+def kept_options(turn: Turn) -> dict[str, Any]:
+    """How an answer was asked for, or the rest of one that was continued."""
     options = turn.options
     return {
         "overrides": {name: value for name, value in options.overrides.items() if name != "seed"},
         "max_tokens": options.max_tokens,
         "stop": list(options.stop),
         "reasoning": options.reasoning,
-        "begun": begun,
+        "begun": len(turn.begun),
         "system": next((one.content for one in turn.messages if one.role == "system"), ""),
     }
 

@@ -59,8 +59,8 @@ def turn_for(system: str, before: Sequence[Saved], options: AnswerOptions) -> Tu
 
 
 def turn_of(system: str, before: Sequence[Saved], answer: Saved, now: AnswerOptions) -> Turn:
-    """The turn that a kept answer was an answer to, as it was asked. system, now: those that are
-    set, for what is unknown."""
+    """The turn that a kept answer was an answer to, as it was asked; the rest of one that was
+    continued goes on behind what stood. system, now: those that are set, for what is unknown."""
     options, begun = options_of(answer.stats, now)
     overrides = dict(options.overrides)
     if answer.seed is not None:

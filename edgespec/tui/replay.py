@@ -22,7 +22,11 @@ _LABEL = 16
 
 @dataclass(slots=True)
 class Replay:
-    """A replay that runs. turn: of the answer `key`, as it was asked, without speculation."""
+    """A replay that runs.
+
+    turn: of the answer `key`, as it was asked, without speculation. figures: of what came behind
+    the tokens that stood then.
+    """
 
     number: int
     key: int
@@ -114,7 +118,8 @@ def _table(replay: Replay) -> tuple[str, ...]:
         ("first token, s", "time_to_first_token_s", "{:.2f}"),
         ("tokens", "completion_tokens", "{:d}"),
     )
-    head = _row("", "as answered", "plain")
+    begun = len(replay.turn.begun)
+    head = _row(f"from token {begun + 1}" if begun else "", "as answered", "plain")
     return (
         head,
         *(_row(label, *(_figure(f.get(name), form) for f in (replay.figures, plain)))

@@ -79,14 +79,20 @@ class Answering:
             self.runs.append((text, Mark.PLAIN))
 
     def figures(self) -> dict[str, Any]:
-        """What is kept of it besides its text."""
+        """What is kept of it besides its text; of one that was continued, the figures are of what
+        it was asked for last, and brought a token."""
+        end = {
+            "finish_reason": FAILED if self.failed else self.why.value,
+            "tokens": kept_runs(self.runs),
+        }
+        if self.wish.into is not None and not self.stats.completion_tokens:
+            return end
         first, last = self.stats.first_s, self.stats.last_s
         return {
             **self.stats.as_dict(),
             "decode_s": None if first is None or last is None else last - first,
-            "finish_reason": FAILED if self.failed else self.why.value,
-            "tokens": kept_runs(self.runs),
-            "asked": kept_options(self.wish.turn, self.wish.forced),
+            **end,
+            "asked": kept_options(self.wish.turn),
         }
 
 

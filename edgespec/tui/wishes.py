@@ -24,14 +24,13 @@ class Wish:
     """An answer to be made.
 
     into: the kept answer that is continued. beside: the one that this is a branch of. runs: the
-    tokens of turn.begun. forced: how many of them nobody but the user chose.
+    tokens of turn.begun.
     """
 
     turn: Turn
     into: int | None = None
     beside: int | None = None
     runs: tuple[Run, ...] = ()
-    forced: int = 0
 
     @property
     def seed(self) -> int | None:
@@ -66,9 +65,7 @@ def rest_of(conversation: Conversation, answer: Saved, options: AnswerOptions) -
     above = before(conversation.path, answer.id)
     system = system_of(answer.stats, conversation.system)
     turn = turn_for(system, above, as_then(options, answer))
-    _, forced = options_of(answer.stats, options)
-    runs = numbered_runs(answer)
-    return Wish(replace(turn, begun=answer.ids), into=answer.id, runs=runs, forced=forced)
+    return Wish(replace(turn, begun=answer.ids), into=answer.id, runs=numbered_runs(answer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ def steered(
     begun = (*answered.ids[:index], chosen.token)
     turn = replace(turn, begun=begun, expected=answered.ids[index + 1 :])
     runs = (*answered.runs[:index], (chosen.text, Mark.PLAIN))
-    return Wish(turn, beside=saved.id, runs=runs, forced=len(begun))
+    return Wish(turn, beside=saved.id, runs=runs)
 
 
 def as_then(options: AnswerOptions, answer: Saved) -> AnswerOptions:

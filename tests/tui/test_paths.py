@@ -53,8 +53,7 @@ def answer(talk: Conversation, state: State = State.WHOLE, why: str = "stop") ->
                 talk.system,
                 talk.path[:-1],
                 AnswerOptions(overrides={"temperature": 0.5}, reasoning=True),
-            ),
-            0,
+            )
         ),
     }
     # as it comes back from the disk
@@ -205,7 +204,7 @@ def test_steering_keeps_the_tokens_before_and_expects_those_behind(talk: Convers
     assert wish.turn.begun == (11, 99)
     assert wish.turn.expected == (13,)
     assert wish.runs == (RUNS[0], (" 2", Mark.PLAIN))
-    assert (wish.beside, wish.seed, wish.forced, wish.turn.options.branch) == (id, 7, 2, 0)
+    assert (wish.beside, wish.seed, wish.turn.options.branch) == (id, 7, 0)
 
 
 def test_the_turn_of_a_kept_answer_is_what_it_was_asked_with(talk: Conversation) -> None:

@@ -81,6 +81,8 @@ def test_a_steered_answer_is_replayed_from_the_chosen_token_on() -> None:
     assert made.written == (1, 1, 7)
     assert made.difference == 2
     assert "“c” as answered, “c” here" in made.lines()[-1]
+    assert made.lines()[0].split() == ["from", "token", "2", "as", "answered", "plain"]
+    assert len(made.lines()[0]) <= 44
 
 
 def test_a_difference_needs_a_token_on_both_sides() -> None:
