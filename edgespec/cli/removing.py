@@ -22,19 +22,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Doomed:
-    """What is to go. kind: `pair`, `model`, `copy` or `interrupted`. owner: another program, if it
-    is one's."""
+    """What is to go.
+
+    kind: `pair`, `model`, `copy` or `interrupted`. parts: files and folders of it; none of a
+    fetch, whose parts come and go while it goes on. owner: another program, if it is one's.
+    """
 
     kind: str
     name: str
     what: str
+    parts: frozenset[Path]
     removal: Removal
     owner: str = ""
 
     @property
-    def told(self) -> tuple[str | int, ...]:
-        """All that a person is told of it."""
-        return (self.what, self.owner, self.removal.freed, self.removal.kept)
+    def agreed(self) -> tuple[str | frozenset[Path], ...]:
+        """What a person says yes to. Not how large it is: what is being written grows with every
+        question."""
+        return (self.what, self.owner, self.removal.kept, self.parts)
 
 
 @click.command()
@@ -86,7 +91,7 @@ def _agreed(name: str, doomed: Doomed) -> Doomed:
             ask_to_delete(f"{doomed.name} belongs to {doomed.owner}, which will miss it. Go on?")
         ask_to_delete(f"Delete {doomed.what}? This frees {size_text(doomed.removal.freed)}.")
         now = _doomed(name)
-        if now.told == doomed.told:
+        if now.agreed == doomed.agreed:
             return now
         note(f"what would go has changed meanwhile; {now.removal.kept or 'nothing else uses it'}")
         doomed = now
@@ -105,26 +110,29 @@ def _doomed(name: str) -> Doomed:
     pair = find_installed(name)
     if pair is not None:
         told = one_line(pair.name)
-        return Doomed("pair", told, f"the pair {told}", deleting.removal_of_pair(pair))
+        files = frozenset(file for model in pair.models for file in model.files)
+        return Doomed("pair", told, f"the pair {told}", files, deleting.removal_of_pair(pair))
     wanted = parse(name)
     model = _found(wanted, name)
     if model is not None:
         told = shown(model.name)
         owner = "" if model.place is Place.HUB else str(model.place)
         removal = deleting.removal_of_model(model)
-        return Doomed("model", told, f"{told} from {model.place}", removal, owner)
+        what = f"{told} from {model.place}"
+        return Doomed("model", told, what, frozenset(model.files), removal, owner)
     label = _label(wanted)
     copies = copies_named(label)
     if copies:
         told = shown(copies[0].name)
         what = f"the {COPY_FORMAT.upper()} copy of {told}"
-        return Doomed("copy", told, what, deleting.removal_of_copies(copies))
+        folders = frozenset(copy.place for copy in copies)
+        return Doomed("copy", told, what, folders, deleting.removal_of_copies(copies))
     fetches = find_interrupted(label)
     if not fetches:
         raise NotFound(f"{one_line(label)} is not on this machine; 'edgespec list' shows what is.")
     told = ", ".join(fetch.repo for fetch in fetches)
     removal = deleting.removal_of_interrupted(fetches)
-    return Doomed("interrupted", told, f"what has arrived of {told}", removal)
+    return Doomed("interrupted", told, f"what has arrived of {told}", frozenset(), removal)
 
 
 def _found(wanted: Wanted, name: str) -> FoundModel | None:

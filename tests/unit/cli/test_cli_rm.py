@@ -45,14 +45,16 @@ def test_it_asks_first_and_only_yes_deletes(cli: Cli, cache: Path) -> None:
 
 @pytest.fixture
 def while_asked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """`while_asked(work)` does it in the time before the first answer; every answer is yes."""
+    """`while_asked(work)` does it in the time before the first answer, or with `again` before each;
+    every answer is yes."""
 
-    def set_up(work: Callable[[], object]) -> list[str]:
+    def set_up(work: Callable[[], object], *, again: bool = False) -> list[str]:
         questions: list[str] = []
 
         def confirm(question: str, **_: object) -> bool:
             questions.append(question)
-            if len(questions) == 1:
+            assert len(questions) < 5, "it asks for ever"
+            if again or len(questions) == 1:
                 work()
             return True
 
@@ -88,6 +90,17 @@ def test_what_somebody_else_deleted_before_the_yes_is_told(
     result = cli("rm", "one")
     assert (result.exit_code, result.stdout, len(questions)) == (3, "", 1)
     assert "one is not on this machine" in result.stderr
+
+
+def test_a_pair_that_was_pulled_anew_before_the_yes_is_asked_for_again(
+    cli: Cli, cache: Path, while_asked: Callable[..., list[str]]
+) -> None:
+    snapshot = hub_repo(cache, "org/M", {f"{n}.gguf": weights(n, n * 1_000_000) for n in (1, 2)})
+    record(pulled("one", snapshot / "1.gguf"))
+    questions = while_asked(lambda: record(pulled("one", snapshot / "2.gguf")))
+    cli("rm", "one")
+    assert questions == [f"Delete the pair one? This frees {size}." for size in ("1 MB", "2 MB")]
+    assert blobs(cache) == {b"\x01"}
 
 
 def test_other_files_of_the_same_snapshot_stay(cli: Cli, cache: Path) -> None:
@@ -279,6 +292,38 @@ def test_what_another_program_is_fetching_stays(cli: Cli, part: Path) -> None:
     assert (result.exit_code, result.stdout) == (1, "")
     assert "org/M is being fetched by another program" in result.stderr
     assert part.exists()
+
+
+def test_what_another_program_goes_on_fetching_is_asked_for_once_and_stays(
+    cli: Cli, part: Path, while_asked: Callable[..., list[str]]
+) -> None:
+    lock = part.parents[2] / ".locks/models--org--M" / f"{'b' * 64}.lock"
+    lock.parent.mkdir(parents=True)
+
+    def fetch() -> None:
+        with part.open("ab") as growing:
+            growing.write(bytes(1_000_000))
+        part.with_name(f"{len(list(part.parent.iterdir())):064x}.part").write_bytes(b"another")
+
+    with FileLock(lock):
+        questions = while_asked(fetch, again=True)
+        result = cli("rm", "org/M")
+    assert (result.exit_code, result.stdout, len(questions)) == (1, "", 1)
+    assert "org/M is being fetched by another program" in result.stderr
+    assert part.exists()
+
+
+def test_a_model_that_is_still_being_written_is_asked_for_once(
+    cli: Cli, studio: Path, while_asked: Callable[..., list[str]]
+) -> None:
+    def write_on() -> None:
+        with studio.open("ab") as growing:
+            growing.write(bytes(1_000_000))
+
+    questions = while_asked(write_on, again=True)
+    result = cli("rm", "pub/S-GGUF:Q8_0")
+    assert (result.exit_code, len(questions)) == (0, 2), "whose it is, and whether"
+    assert result.stdout == "Deleted pub/S-GGUF:Q8_0 from LM Studio; 2 MB freed.\n"
 
 
 def test_a_part_survives_the_deletion_of_the_model_beside_it(cli: Cli, part: Path) -> None:
