@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from edgespec.models.found import FoundModel, found_models, inspect
+from edgespec.models.hub_removal import real_place
 from edgespec.models.installed import InstalledPair, installed_pairs
 from edgespec.models.store import find_demo
 
@@ -23,7 +24,9 @@ class Here:
 def models_here() -> Here:
     """Look into every folder where models may lie, and into the headers of what lies there."""
     records = installed_pairs()
-    used = {file for pair in records.pairs for model in pair.models for file in model.files}
-    found = (model for model in found_models() if not used.intersection(model.files))
+    used = {
+        real_place(file) for pair in records.pairs for model in pair.models for file in model.files
+    }
+    found = (model for model in found_models() if used.isdisjoint(map(real_place, model.files)))
     demo = find_demo() is not None
     return Here(demo, records.pairs, tuple(inspect(model) for model in found), records.notes)

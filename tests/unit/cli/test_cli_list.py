@@ -75,6 +75,22 @@ def test_what_a_pair_uses_is_not_told_twice(cli: Cli, cache: Path) -> None:
     assert "org/M:Q4_K_M" not in out
 
 
+@pytest.mark.parametrize("linked", ["found", "recorded"])
+def test_what_a_pair_uses_is_not_told_twice_where_a_link_leads_to_the_cache(
+    cli: Cli, cache: Path, tmp_path: Path, linked: str
+) -> None:
+    """As after HF_HOME has named the same folder in two ways."""
+    other = tmp_path / "disk"
+    link, real = (cache, other) if linked == "found" else (other, cache)
+    files = {"M-Q4_K_M.gguf": weights(1), "M-Q8_0.gguf": weights(2)}
+    snapshot = hub_repo(real, "org/M", files)
+    link.symlink_to(real, target_is_directory=True)
+    record(pulled("one", other / snapshot.relative_to(real) / "M-Q4_K_M.gguf"))
+    out = cli("list").stdout
+    assert "org/M:Q8_0" in out
+    assert "org/M:Q4_K_M" not in out
+
+
 def test_an_empty_machine_is_told_the_way_on(
     cli: Cli, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
