@@ -2,13 +2,15 @@
 
 The text comes from a model, so nothing in it may hide or take over anything: HTML, link targets,
 reference definitions and images are shown as they are written, links are no hyperlinks, and what
-entities spell (`&#x202e;`) passes the sanitiser like everything else. Size and time are bounded.
+entities spell (`&#x202e;`) passes the sanitiser like everything else. What does not fit, or would
+lose a letter, is not set at all. Size and time are bounded.
 """
 
 from __future__ import annotations
 
 import io
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -19,10 +21,12 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token as MarkdownToken
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
-from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
+from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement, TableElement
 from rich.segment import Segment
 from rich.style import Style
 from rich.syntax import Syntax, SyntaxTheme, TokenType
+from rich.table import Table
+from rich.text import Text
 from rich.theme import Theme
 
 from edgespec.text.sanitize import clean
@@ -42,6 +46,9 @@ _LANGUAGES = frozenset({
     "python", "python3", "r", "rb", "ruby", "rs", "rust", "scala", "sh", "shell", "sql", "swift",
     "toml", "ts", "tsx", "typescript", "vim", "xml", "yaml", "yml", "zig", "zsh",
 })  # fmt: skip
+
+
+_CODE = frozenset({"fence", "code_block"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,7 @@ class MarkdownSetter:
         self._theme = Theme(_styles(looks))
 
     def rows(self, text: str, width: int) -> list[Row] | None:
-        """None where a bound was passed, or where nothing would be seen of the text."""
+        """None where a bound was passed, or where not all would be seen of the text."""
         if len(text) > self._bounds.characters:
             return None
         try:
@@ -112,7 +119,8 @@ class MarkdownSetter:
         except (_TooMuch, RuntimeError, AssertionError, ValueError, LookupError):
             # what the libraries trip over can still be shown as it was written
             return None
-        return rows if rows or not text.strip() else None
+        blank = not rows and text.strip()
+        return None if blank or _loses(text, self._markdown.parsed, rows) else rows
 
     def _set(self, text: str, width: int) -> list[Row]:
         self._deadline.begin()
@@ -138,7 +146,34 @@ def code_blocks(text: str) -> list[str]:
     if len(text) > _MOST_CHARACTERS:
         return []
     tokens = _parser(lambda: None).parse(text)
-    return [token.content for token in tokens if token.type in {"fence", "code_block"}]
+    return [token.content for token in tokens if token.type in _CODE]
+
+
+def _loses(text: str, parsed: Iterable[MarkdownToken], rows: Iterable[Row]) -> bool:
+    """Whether a letter of the text was not parsed, as of cells that a table has no column for, or
+    a character that was parsed is in no row, as where there is no room for it."""
+    understood = [f"{token.content} {token.info}" for token in parsed]
+    if _letters(text) - _letters(" ".join(understood)):
+        return True
+    shown = _seen("".join(row.text for row in rows))
+    return bool(_seen("\n".join(_parts(parsed))) - shown)
+
+
+def _parts(parsed: Iterable[MarkdownToken]) -> Iterator[str]:
+    """All that is to be seen of what was parsed."""
+    for token in parsed:
+        if token.type in _CODE:
+            yield token.content
+        for child in token.children or ():
+            yield str(child.attrs["href"]) if child.type == "link_open" else child.content
+
+
+def _letters(text: str) -> Counter[str]:
+    return Counter(char for char in clean(text) if char.isalnum())
+
+
+def _seen(text: str) -> Counter[str]:
+    return Counter(char for char in clean(text) if not char.isspace())
 
 
 def _parser(check: Callable[[], None]) -> MarkdownIt:
@@ -226,16 +261,19 @@ class _CodeTheme(SyntaxTheme):
 class _Code(CodeBlock):
     """A code block as it was written, coloured where the language is known."""
 
-    def __init__(self, language: str, colours: SyntaxTheme) -> None:
+    def __init__(self, language: str, remark: str, colours: SyntaxTheme) -> None:
         super().__init__(language, "")
-        self._colours = colours
+        self._remark, self._colours = remark, colours
 
     @classmethod
     def create(cls, markdown: Markdown, token: MarkdownToken) -> _Code:
         assert isinstance(markdown, _Markdown)
-        return cls(token.info.strip().partition(" ")[0].lower(), markdown.colours)
+        language, _, remark = token.info.strip().partition(" ")
+        return cls(language.lower(), remark, markdown.colours)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self._remark:
+            yield Text(self._remark, "markdown.link_url")
         code = self.text.plain.rstrip()
         longest = max(map(cell_len, code.expandtabs(4).split("\n")))
         short = len(code) <= _MOST_CODE and longest <= _LONGEST_LINE
@@ -250,6 +288,17 @@ class _Heading(Heading):
     LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = dict.fromkeys(Heading.LEVEL_ALIGN, "left")
 
 
+class _Table(TableElement):
+    """A table that breaks a word that is too long for its column, instead of cutting it off."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for table in super().__rich_console__(console, options):
+            if isinstance(table, Table):
+                for column in table.columns:
+                    column.overflow = "fold"
+            yield table
+
+
 class _Markdown(Markdown):
     """Markdown that was parsed already."""
 
@@ -258,6 +307,7 @@ class _Markdown(Markdown):
         "heading_open": _Heading,
         "fence": _Code,
         "code_block": _Code,
+        "table_open": _Table,
     }
 
     def __init__(self, colours: SyntaxTheme) -> None:
@@ -268,6 +318,8 @@ class _Markdown(Markdown):
         """Show these tokens from now on."""
         self.parsed = parsed
         for token in parsed:
+            if token.type in _CODE:
+                token.content = clean(token.content)
             for child in token.children or ():
                 _show_as_written(child)
 
@@ -277,12 +329,19 @@ class _Markdown(Markdown):
 
 
 def _show_as_written(token: MarkdownToken) -> None:
-    """Keep line ends where the model made them, and say what an image is."""
+    """Keep line ends where the model made them, but none that entities spell, and say where images
+    and links lead."""
+    token.content = clean(token.content, one_line=True)
+    title = (
+        f' "{clean(str(token.attrs["title"]), one_line=True)}"' if token.attrs.get("title") else ""
+    )
     if token.type == "softbreak":
         token.type = "hardbreak"
+    elif token.type == "link_open":
+        token.attrs["href"] = f"{token.attrs.get('href', '')}{title}"
     elif token.type == "image":
         token.type, token.tag, token.children = "text", "", None
-        token.content = f"![{token.content}]({token.attrs.get('src', '')})"
+        token.content = f"![{token.content}]({token.attrs.get('src', '')}{title})"
 
 
 def _styles(looks: Looks) -> dict[str, Style]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import unicodedata
+from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
@@ -110,13 +111,81 @@ def test_where_a_link_leads_is_seen_and_nothing_can_be_clicked() -> None:
     assert style_of("<http://evil.example>", "http").link is None
 
 
+@pytest.mark.parametrize(
+    ("markdown", "shown"),
+    [
+        ('[my bank](http://a.example "not mine")', 'my bank (http://a.example "not mine")'),
+        ('![a cat](http://a.example/a.png "not mine")',) * 2,
+        ("```python title=run.py\nx\n```", "title=run.py\nx"),
+    ],
+)
+def test_what_is_said_about_a_link_an_image_or_code_is_seen(markdown: str, shown: str) -> None:
+    assert "\n".join(texts(markdown, 60)) == shown
+
+
+def letters(text: str) -> Counter[str]:
+    return Counter(char for char in text if char.isalpha())
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        "|what|why|\n|-|-|\n|incomprehensibilities|x|\n|y|counterrevolutionaries|",
+        "|" + "verylongheading|" * 5 + "\n" + "|-" * 5 + "|\n" + "|a" * 5 + "|",
+        "|漢字漢字漢字|word|\n|-|-|\n|漢|漢字漢字漢字漢字|",
+        "|👩\u200d🚀👩\u200d🚀|word|\n|-|-|\n|**bold** `code`|[link](http://a.example)|",
+        "- a\n  - b\n    - c\n      - d\n        - e",
+        "1. a\n   1. b\n      1. c\n         - 漢字\n99. d",
+        "> > > > quoted\n> > > - item",
+        "- item\n\n      code\n\n  - deeper\n\n    ```\n    fenced\n    ```\n",
+    ],
+)
+def test_what_is_set_loses_no_letter_at_any_width(markdown: str) -> None:
+    fitting = []
+    for width in range(8, 61):
+        rows = MarkdownSetter(Looks()).rows(markdown, width)
+        if rows is not None:
+            fitting.append(width)
+            assert letters("".join(row.text for row in rows)) == letters(markdown), width
+    assert set(range(30, 61)) <= set(fitting), "there is room enough"
+
+
+def test_where_there_is_no_room_the_tokens_are_left() -> None:
+    setter = MarkdownSetter(Looks())
+    assert setter.rows("- a\n  - b\n    - c", 8) is None
+    assert setter.rows("- a\n  - b\n    - c", 12) is not None
+    assert setter.rows("|" + "漢|" * 8 + "\n" + "|-" * 8 + "|", 12) is None
+
+
+def test_cells_that_have_no_column_are_not_lost() -> None:
+    assert MarkdownSetter(Looks()).rows("|a|b|\n|-|-|\n|c|d|e|", 40) is None
+
+
+PREFIXES = ["- ", "  - ", "    - ", "1. ", "   1. ", "> ", "> - ", "> > ", "# ", "    ", "", "|"]
+
+
+@settings(deadline=None)
+@given(
+    lines=st.lists(
+        st.tuples(st.sampled_from(PREFIXES), st.text("abcdefgh漢字| ", max_size=30)), max_size=8
+    ),
+    width=st.integers(8, 40),
+)
+def test_nested_text_loses_no_letter(lines: list[tuple[str, str]], width: int) -> None:
+    markdown = "\n".join(prefix + words for prefix, words in lines)
+    rows = MarkdownSetter(Looks()).rows(markdown, width)
+    if rows is not None:
+        assert letters("".join(row.text for row in rows)) == letters(markdown)
+
+
 def test_entities_spell_no_control_characters_and_turn_no_text_around() -> None:
     shown = "".join(texts("a&#x202e;b &#27;[31m &#155;0m &rlm;&lrm; &#x2066;c&#12;d"))
     assert all(unicodedata.category(char) not in {"Cc", "Cf", "Cs"} for char in shown)
     assert shown.startswith("ab")
 
 
-def assert_harmless(markdown: str, width: int) -> None:
+def assert_harmless(markdown: str, width: int) -> bool:
+    """Whether there is anything that could have done harm."""
     rows = MarkdownSetter(Looks()).rows(markdown, width)
     for row in rows or []:
         assert row.length == len(row.text)
@@ -133,18 +202,24 @@ def assert_harmless(markdown: str, width: int) -> None:
                 or (char in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200b")
                 if char not in allowed
             ]
+    return bool(rows)
 
 
-@settings(deadline=None)
-@given(markdown=MARKDOWN, width=st.integers(8, 60))
-def test_markdown_of_any_shape_becomes_rows_that_fit(markdown: str, width: int) -> None:
-    assert_harmless(markdown, width)
+@pytest.mark.parametrize("written", [MARKDOWN, HOSTILE], ids=["markdown", "hostile"])
+def test_whatever_is_written_becomes_rows_that_fit_and_do_no_harm(
+    written: st.SearchStrategy[str],
+) -> None:
+    seen: list[bool] = []
 
+    @settings(deadline=None)
+    @given(markdown=written, width=st.integers(8, 60))
+    @example(markdown="0\u20280", width=8)
+    @example(markdown="0&#x2028;0&#10;0", width=8)
+    def check(markdown: str, width: int) -> None:
+        seen.append(assert_harmless(markdown, width))
 
-@settings(deadline=None)
-@given(markdown=HOSTILE, width=st.integers(8, 60))
-def test_nothing_hostile_comes_out_of_markdown(markdown: str, width: int) -> None:
-    assert_harmless(markdown, width)
+    check()
+    assert sum(seen) > len(seen) / 2, "rows were looked at"
 
 
 @settings(deadline=None)
@@ -177,7 +252,8 @@ def test_time_is_looked_at_while_a_text_is_set(markdown: str) -> None:
     "markdown", ["> " * 5000 + "x", "- " * 5000 + "x", "*" * 5000, "[" * 5000, "![" * 3000]
 )
 def test_deep_nesting_does_no_harm(markdown: str) -> None:
-    assert_harmless(markdown, 40)
+    rows = MarkdownSetter(Looks()).rows(markdown, 40)
+    assert rows is None or letters("".join(row.text for row in rows)) == letters(markdown)
 
 
 def test_a_text_of_which_nothing_would_be_seen_is_left_to_its_tokens() -> None:
