@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,15 +13,18 @@ from edgespec.backends import Backend, Placement, Requantizes
 from edgespec.errors import BackendFailed, EdgespecError
 from edgespec.loading import DEFAULT_CONTEXT, Report
 from edgespec.measuring import measured_session
+from edgespec.models.available import busy
 from edgespec.models.gguf import read_header
 from edgespec.models.identity import fingerprint
 from edgespec.models.installed import trained_dir
 from edgespec.models.pairs import DEMO, Pair
+from edgespec.models.processor import processor_identity
 from edgespec.models.store import cache_dir, find_demo, write_atomically
 from edgespec.options import LoadOptions
 from edgespec.planning.measure import Measurement
 
 _FORMAT, _SHIPPED = "bf16", "shipped"
+_DISTURBED = ", for now"  # decided while other programs kept the machine busy
 _PATIENCE_S = 120.0
 _WIDE_SHARE = 0.5  # rounds that are expected to check a draft of three
 
@@ -28,7 +32,7 @@ _WIDE_SHARE = 0.5  # rounds that are expected to check a draft of three
 def best_format(pair: Pair, options: LoadOptions, report: Report) -> Pair:
     """The demo's weights as they are shipped, or in another format where passes are cheaper so.
 
-    Decided once a machine, by measurement; the copy and the decision live in the cache.
+    Decided once a machine, by measurement at rest; the copy and the decision live in the cache.
     """
     if pair.name != DEMO and not _trained_for_it(pair):
         return pair
@@ -68,7 +72,8 @@ class _Choice:
 
     @property
     def decision(self) -> Path:
-        return self.copy.with_suffix(".choice")
+        here = hashlib.sha256(processor_identity().encode()).hexdigest()[:12]
+        return self.copy.with_suffix(f".{here}.choice")  # two machines may share a cache
 
     def remembered(self) -> str:
         """What was decided before; empty where nothing readable was."""
@@ -88,18 +93,23 @@ class _Choice:
 def _decided(choice: _Choice, options: LoadOptions, report: Report) -> Pair:
     pair, copy = choice.pair, choice.copy
     before = choice.remembered()
+    if before.endswith(_DISTURBED) and busy():
+        before = before.removesuffix(_DISTURBED)
     if before == _SHIPPED:
         return pair
     if not choice.copy_is_sound():
         report(f"writing a {_FORMAT} copy of {pair.target.name} to the cache; once, 270 MB")
         _write_copy(choice.writer, pair.target, copy)
-    if before != _FORMAT:
-        better = _compare(choice.backend, (pair.target, copy), options, report)
-        write_atomically(choice.decision, (_FORMAT if better else _SHIPPED).encode())
-        if not better:
-            copy.unlink(missing_ok=True)
-            return pair
-    return replace(pair, target=copy)
+    if before == _FORMAT:
+        return replace(pair, target=copy)
+    shipped, copied = _measured(choice.backend, (pair.target, copy), options, report)
+    better = _round_seconds(copied) < _round_seconds(shipped)
+    at_rest = shipped.at_rest and copied.at_rest
+    decision = (_FORMAT if better else _SHIPPED) + ("" if at_rest else _DISTURBED)
+    write_atomically(choice.decision, decision.encode())
+    if at_rest and not better:
+        copy.unlink(missing_ok=True)
+    return replace(pair, target=copy) if better else pair
 
 
 def _write_copy(writer: Requantizes, source: Path, target: Path) -> None:
@@ -112,21 +122,19 @@ def _write_copy(writer: Requantizes, source: Path, target: Path) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _compare(
+def _measured(
     backend: type[Backend], files: tuple[Path, Path], options: LoadOptions, report: Report
-) -> bool:
-    """Whether the second file is expected to answer faster than the first."""
-    expected: list[float] = []
+) -> list[Measurement]:
+    """What passes of each of the files cost."""
+    found: list[Measurement] = []
     for file in files:
         model = backend.load(file, Placement(options.gpu_layers, options.cpu_moe))
         try:
             small = replace(options, context=DEFAULT_CONTEXT, strict=False)
-            expected.append(
-                _round_seconds(measured_session(model, file, small, report).measurement)
-            )
+            found.append(measured_session(model, file, small, report).measurement)
         finally:
             model.close()
-    return expected[1] < expected[0]
+    return found
 
 
 def _round_seconds(measurement: Measurement) -> float:

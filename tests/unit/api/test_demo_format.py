@@ -51,13 +51,16 @@ class Machine:
     """Costs by format: seconds of a plain pass, and of one more row."""
 
     shipped, copied = (1.0, 0.9), (1.05, 0.3)
+    at_rest = True
 
     def measured(self, model: object, path: Path, options: LoadOptions, report: object) -> object:
         plain, row = self.copied if "bf16" in path.name else self.shipped
         seconds = {n: plain + row * (n - 1) for n in (1, 2, 4, 8, 16)}
 
         class Measured:
-            measurement = Measurement(seconds, ((1, 2, 4, 8, 16),), 0.0, context=48, sample=48)
+            measurement = Measurement(
+                seconds, ((1, 2, 4, 8, 16),), 0.0, context=48, sample=48, at_rest=self.at_rest
+            )
 
         assert options.context == DEFAULT_CONTEXT, "as it will be, so that it is measured once"
         assert not options.strict
@@ -173,8 +176,40 @@ def test_a_damaged_decision_is_made_again(
     machine: Machine, backend: Fake, shipped: Pair, content: bytes
 ) -> None:
     copy = _chosen(shipped).target
-    copy.with_suffix(".choice").write_bytes(content)
+    (decision,) = copy.parent.glob("*.choice")
+    decision.write_bytes(content)
     assert _chosen(shipped).target == copy
+    assert decision.read_bytes() == b"bf16"
+
+
+def test_what_other_programs_disturbed_is_decided_again_without_them(
+    machine: Machine, backend: Fake, shipped: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "busy", lambda: True)
+    machine.at_rest, machine.copied = False, (2.0, 0.9)
+    assert _chosen(shipped) == shipped
+    machine.copied = Machine.copied
+    assert _chosen(shipped) == shipped
+    assert len(backend.loaded) == 2, "while it stays busy, the first figures serve"
+    monkeypatch.setattr(demo, "busy", lambda: False)
+    assert _chosen(shipped) != shipped
+    machine.at_rest = True
+    assert _chosen(shipped) != shipped
+    machine.copied = (2.0, 0.9)
+    assert _chosen(shipped) != shipped, "this was decided at rest"
+    assert len(backend.written) == 1, "the copy was kept until then"
+
+
+def test_two_machines_that_share_a_cache_decide_each_for_itself(
+    machine: Machine, backend: Fake, shipped: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "processor_identity", lambda: "one")
+    assert _chosen(shipped) != shipped
+    monkeypatch.setattr(demo, "processor_identity", lambda: "another")
+    machine.copied = (2.0, 0.9)
+    assert _chosen(shipped) == shipped
+    monkeypatch.setattr(demo, "processor_identity", lambda: "one")
+    assert _chosen(shipped) != shipped
 
 
 def test_a_cache_that_cannot_be_used_is_done_without(
