@@ -191,7 +191,9 @@ def _tell(learned: Learned, shop: Workshop) -> None:
         f" parameters, {learned.known:,} tokens known.\n"
     )
     if learned.judged:
-        write(f"Guesses accepted on {data.held:,} tokens of answers that were held out:\n")
+        write(
+            f"Guesses accepted on {learned.judged_tokens:,} tokens of answers that were held out:\n"
+        )
         write("\n".join(aligned(table(learned.judged))) + "\n")
     write(f"{learned.advice}\n")
     kept = sum(path.stat().st_size for path in shop.answers.shards())

@@ -6,11 +6,16 @@ safetensors. Its target stays where it is.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
+
+from filelock import FileLock, Timeout
 
 from edgespec.errors import BadInput, EdgespecError
 from edgespec.models.catalogue import catalogue
@@ -19,6 +24,7 @@ from edgespec.models.identity import files_of
 from edgespec.models.installed import (
     InstalledModel,
     InstalledPair,
+    data_dir,
     find_installed,
     now,
     record,
@@ -31,6 +37,8 @@ GGUF_NAME: Final = "drafter.gguf"
 FOLDER_NAME: Final = "drafter"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 _HERE: Final = "local"  # in place of a commit
+_NEW: Final = ".new-"
+_PATIENCE_S: Final = 30.0
 
 
 def check_name(name: str, target: Path) -> None:
@@ -68,13 +76,38 @@ def folder_of(name: str) -> Path:
     return trained_dir() / name
 
 
+@contextlib.contextmanager
+def room_to_make() -> Iterator[Path]:
+    """An empty folder to make a drafter in, before it is put in its place.
+
+    For one process at a time; what one that was killed left here is deleted.
+    Raises: EdgespecError, OSError.
+    """
+    trained_dir().mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(FileLock(data_dir() / "trained.lock", timeout=_PATIENCE_S))
+        except Timeout as error:
+            raise EdgespecError(
+                f"Another edgespec has been writing to {shown(trained_dir())} for"
+                f" {_PATIENCE_S:.0f} seconds; run this again when it is done, nothing is lost."
+            ) from error
+        for left in trained_dir().glob(f"{_NEW}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        made = held.enter_context(TemporaryDirectory(prefix=_NEW, dir=trained_dir()))
+        fresh = Path(made) / "whole"
+        fresh.mkdir()
+        yield fresh
+
+
 def put_in_place(name: str, made: Path) -> None:
     """Make a folder that of the pair's drafter. An earlier one is deleted last, and stays where it
     was if a step before that fails.
 
     Raises: OSError.
     """
-    goal, aside = folder_of(name), trained_dir() / f".old-{name}"
+    goal = folder_of(name)
+    aside = _earlier(goal)
     if goal.exists():
         if aside.exists():
             shutil.rmtree(aside)
@@ -103,29 +136,39 @@ def install(name: str, target: Path) -> InstalledPair:
 
 
 def remove(pair: InstalledPair) -> None:
-    """Delete the drafter of a trained pair. Raises: EdgespecError."""
-    folder = _folder(pair)
-    try:
-        shutil.rmtree(folder)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        reason = shown(error.strerror or error)
-        raise EdgespecError(
-            f"{shown(folder)} cannot be deleted ({reason}); check its permissions."
-        ) from error
+    """Delete the drafter of a trained pair, and an earlier one that was left.
+
+    Raises: EdgespecError.
+    """
+    for folder in _folders(pair):
+        try:
+            shutil.rmtree(folder)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            reason = shown(error.strerror or error)
+            raise EdgespecError(
+                f"{shown(folder)} cannot be deleted ({reason}); check its permissions."
+            ) from error
 
 
 def bytes_of(pair: InstalledPair) -> int:
     """What remove() frees."""
-    files = (Path(top, name) for top, _, names in os.walk(_folder(pair)) for name in names)
+    walks = (os.walk(folder) for folder in _folders(pair))
+    files = (Path(top, name) for walk in walks for top, _, names in walk for name in names)
     return sum(file.lstat().st_size for file in files)
 
 
-def _folder(pair: InstalledPair) -> Path:
+def _folders(pair: InstalledPair) -> tuple[Path, Path]:
+    """Where a pair's drafter lies, and where the one before it does if replacing it was killed."""
     assert pair.trained
     assert pair.draft is not None
-    return pair.draft.files[0].parent
+    folder = pair.draft.files[0].parent
+    return folder, _earlier(folder)
+
+
+def _earlier(folder: Path) -> Path:
+    return folder.with_name(f".old-{folder.name}")
 
 
 def _same(one: Path, other: Path) -> bool:

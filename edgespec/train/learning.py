@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +24,7 @@ from edgespec.models.trained import (
     folder_of,
     install,
     put_in_place,
+    room_to_make,
 )
 from edgespec.train.begun import Begun
 from edgespec.train.course import RATE, Course, Place, Watching, follow, least_bytes, place_of
@@ -43,7 +43,11 @@ PASSES = 6  # over the same answers; from then on a drafter learns them by heart
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A drafter that is installed, and what it is worth. advice: how it could become better."""
+    """A drafter that is installed, and what it is worth.
+
+    judged_tokens: of held-out answers, which may be fewer than there are. advice: how it could
+    become better.
+    """
 
     name: str
     folder: Path
@@ -52,6 +56,7 @@ class Learned:
     parameters: int
     place: Place
     judged: tuple[Judged, ...]
+    judged_tokens: int
     advice: str
 
     def as_json(self) -> dict[str, Any]:
@@ -66,6 +71,7 @@ class Learned:
             "training_s": round(self.place.seconds, 1),
             "passes": round(self.place.passes + self.place.share, 2),
             "curve": [[round(value, 4) for value in row] for row in self.place.curve],
+            "judged_tokens": self.judged_tokens,
             "held_out": [row.as_json() for row in self.judged],
             "advice": self.advice,
         }
@@ -110,6 +116,7 @@ def learn(shop: Workshop, begun: Begun, device: str, stopped: Callable[[], bool]
         sum(p.numel() for p in training.student.parameters()),
         place,
         tuple(judged(held, found)),
+        sum(len(record.answer) for record in held),
         advice(place.passes + place.share, place.curve),
     )
     if stopped():
@@ -162,10 +169,7 @@ def _install(shop: Workshop, student: Student, vocabulary: Vocabulary, learned: 
     target, goal = header_of(shop.wish.target), learned.folder
     digest = vocabulary_digest(target.tokens)
     try:
-        goal.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=goal.parent) as made:
-            fresh = Path(made) / "whole"
-            fresh.mkdir()
+        with room_to_make() as fresh:
             write_gguf(fresh / GGUF_NAME, student, vocabulary, name=learned.name, target=digest)
             write_safetensors(fresh / FOLDER_NAME, student, vocabulary, digest)
             check_vocabularies(target, header_of(fresh / GGUF_NAME))

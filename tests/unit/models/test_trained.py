@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from edgespec.models.trained import (
     install,
     name_from,
     put_in_place,
+    room_to_make,
 )
 
 
@@ -96,6 +98,17 @@ def test_a_drafter_stays_where_the_new_one_cannot_be_put(
     assert resolve("mine", None, None).draft == folder_of("mine") / GGUF_NAME
 
 
+def test_what_another_process_is_making_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgespec.models.trained._PATIENCE_S", 0.0)
+    with room_to_make() as made:
+        (made / GGUF_NAME).write_bytes(b"whole")
+        with pytest.raises(EdgespecError, match="Another edgespec has been"), room_to_make():
+            pytest.fail("two at once")
+        put_in_place("mine", made)
+    assert os.listdir(trained_dir()) == ["mine"]
+    assert (folder_of("mine") / GGUF_NAME).read_bytes() == b"whole"
+
+
 @pytest.mark.parametrize("new_one_there", [False, True])
 def test_what_was_killed_while_it_replaced_a_drafter_is_made_good(
     pair: InstalledPair, tmp_path: Path, new_one_there: bool
@@ -144,6 +157,17 @@ def test_deleting_it_leaves_its_target(pair: InstalledPair, target: Path) -> Non
     assert target.exists()
     assert not folder_of("mine").exists()
     assert find_installed("mine") is None
+
+
+def test_deleting_it_also_frees_what_a_killed_training_left_of_the_one_before(
+    pair: InstalledPair,
+) -> None:
+    earlier = _made(trained_dir() / ".old-mine", b"x" * 5_000_000)
+    _made(trained_dir() / ".old-other")
+    told = json.loads(_edgespec("rm", "mine", "--yes", "--json").stdout)
+    assert told["freed_bytes"] > 5_000_000
+    assert not earlier.exists()
+    assert os.listdir(trained_dir()) == [".old-other"], "of another pair"
 
 
 def test_a_drafter_that_was_deleted_costs_the_guesses_not_the_answers(

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from tiny_models import TinyModels
 from train_trials import counting
 
+from edgespec.cli.train import _tell
 from edgespec.errors import BadInput, EdgespecError
 from edgespec.models.installed import find_installed, trained_dir
 from edgespec.models.pairs import Pair
 from edgespec.models.trained import GGUF_NAME, folder_of, install
 from edgespec.options import LoadOptions
 from edgespec.train.begun import Begun
+from edgespec.train.report import held_out
 from edgespec.train.workshop import Wish, Workshop, workshop
 
 pytest.importorskip("torch", reason="torch is in the extra 'train'")
@@ -104,3 +107,26 @@ def test_a_name_that_was_taken_meanwhile_is_left_to_its_owner(
         _learned(shop, begun)
     assert drafter.read_bytes() == b"of another target"
     assert shop.checkpoint.exists()
+
+
+def test_what_is_said_of_guesses_is_said_of_the_answers_that_were_judged(
+    shop: Workshop,
+    begun: Begun,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("edgespec.train.learning.held_out", partial(held_out, most=100))
+    learned = _learned(shop, begun)
+    told = learned.as_json()
+    assert (told["judged_tokens"], told["held_out_tokens"]) == (120, 240)
+    _tell(learned, shop)
+    assert (
+        "Guesses accepted on 120 tokens of answers that were held out:" in capsys.readouterr().out
+    )
+
+
+def test_what_a_killed_one_left_half_made_goes_with_the_next(shop: Workshop, begun: Begun) -> None:
+    (trained_dir() / ".new-k1ll3d" / "whole").mkdir(parents=True)
+    (trained_dir() / ".new-k1ll3d" / "whole" / GGUF_NAME).write_bytes(b"half")
+    _learned(shop, begun)
+    assert os.listdir(trained_dir()) == ["mine"]
