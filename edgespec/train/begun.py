@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from edgespec.errors import BadInput
+from edgespec.errors import BadInput, ModelFileError
 from edgespec.models.shown import shown
 from edgespec.models.store import write_atomically
 from edgespec.models.vocabulary import read_json
@@ -86,8 +86,10 @@ class Begun:
             told = read_json(path, _MOST_BYTES)
             begun = cls(**told | {"terms": _terms(told.get("terms"))})
             begun._check()
+        except ModelFileError as error:  # its advice is for models
+            raise _damaged(path, "it is not what was written there") from error
         except (OSError, TypeError, ValueError) as error:
-            raise _damaged(path, error) from error
+            raise _damaged(path, shown(error, 120)) from error
         return begun
 
     def _check(self) -> None:
@@ -121,7 +123,5 @@ def _whole(value: Any, least: int, most: int) -> bool:
     return type(value) is int and least <= value <= most
 
 
-def _damaged(path: Path, error: Exception) -> BadInput:
-    return BadInput(
-        f"{shown(path)} tells of no training ({shown(error, 120)}); --fresh begins anew."
-    )
+def _damaged(path: Path, reason: str) -> BadInput:
+    return BadInput(f"{shown(path)} tells of no training ({reason}); --fresh begins anew.")

@@ -10,7 +10,6 @@ from edgespec.models.memory import ModelUse
 from edgespec.models.needs import ModelNeeds
 from edgespec.train.records import Record, Shelf
 
-ROOM = 640  # tokens of a question with its frame and its answer
 SLOTS = (64, 48, 32, 24, 16, 12, 8, 4, 2, 1)
 _OWN_BYTES = 288 << 20  # Python, its libraries, and answers that wait for their shard
 _SHARD_TOKENS, _SHARD_S, _TELL_S = 50_000, 120.0, 10.0
@@ -28,21 +27,24 @@ class Enough:
 class Gathering:
     """What is on the way to a shelf.
 
-    tell: gets a line now and then. spent: gets the seconds that a shard took, once it is written.
+    tell: gets a line now and then. spent: gets the seconds that went by since it was called last,
+    after each shard and at the end. what: is gathered, in a word.
     """
 
     shelf: Shelf
     tell: Callable[[str], None]
     spent: Callable[[float], None]
+    what: str = "answers"
 
     def gather(self, passes: Iterator[Sequence[Record]], enough: Enough) -> None:
         """Take the records of one pass after the other until it is enough, or there are no more.
 
-        What was taken is kept also where taking is broken off, by Ctrl+C or a failure.
+        What was taken is kept also where this is broken off, by Ctrl+C or a failure; and once.
         """
         there = self.shelf.census().tokens
         began = told = last = monotonic()
         taken: list[Record] = []
+        place = self.shelf.free()  # of `taken`, until that is known to lie there
         fresh = new = 0  # tokens: since the last shard; since the beginning
         try:
             while there + new < enough.tokens and monotonic() - began < enough.seconds:
@@ -54,28 +56,30 @@ class Gathering:
                 fresh, new = fresh + tokens, new + tokens
                 now = monotonic()
                 if taken and (fresh >= _SHARD_TOKENS or now - last >= _SHARD_S):
-                    self._write(taken, now - last)
-                    taken, fresh, last = [], 0, now
+                    self.shelf.add(taken, place)
+                    taken.clear()
+                    place, fresh = self.shelf.free(), 0
+                    seconds, last = now - last, now
+                    self.spent(seconds)
                 if now - told >= _TELL_S:
                     self._tell(there + new, new / (now - began), enough)
                     told = now
-        finally:
             if taken:
-                self._write(taken, monotonic() - last)
-
-    def _write(self, records: list[Record], seconds: float) -> None:
-        self.shelf.add(records)
-        self.spent(seconds)
+                self.shelf.add(taken, place)
+                taken.clear()
+        finally:
+            if taken:  # the same again, where it is not known to have succeeded
+                self.shelf.add(taken, place)
+            self.spent(monotonic() - last)
 
     def _tell(self, there: int, speed: float, enough: Enough) -> None:
         share = min(1.0, there / enough.tokens)
-        self.tell(
-            f"answers: {there:,} of {enough.tokens:,} tokens ({share:.0%}), {speed:.0f} a second"
-        )
+        of = f"{there:,} of {enough.tokens:,} tokens ({share:.0%})"
+        self.tell(f"{self.what}: {of}, {speed:.0f} a second")
 
 
-def slots_within(needs: ModelNeeds, memory_bytes: int, room: int = ROOM) -> int:
-    """How many texts at a time this much memory allows; 0 where not even one."""
+def slots_within(needs: ModelNeeds, memory_bytes: int, room: int) -> int:
+    """How many texts of `room` tokens at a time this much memory allows; 0 where not even one."""
     for slots in SLOTS:
         here, there = ModelUse(needs, "auto", slots).shares(slots * room, gpu=False)
         if here.total + there.total + _OWN_BYTES <= memory_bytes:

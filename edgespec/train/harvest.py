@@ -7,7 +7,7 @@ arXiv:2310.08461.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,6 +37,10 @@ class Frame:
     before: tuple[int, ...]
     behind: tuple[int, ...]
 
+    @property
+    def size(self) -> int:
+        return len(self.before) + len(self.behind)
+
     @classmethod
     def of(cls, encoder: PromptEncoder, system: str) -> Frame:
         """Raises: BadInput where the template does not set a question apart."""
@@ -55,6 +59,16 @@ class Frame:
         return cls(tuple(before), tuple(behind))
 
 
+def frames_of(encoder: PromptEncoder) -> list[Frame]:
+    """One for each of SYSTEMS. Raises: BadInput."""
+    return [Frame.of(encoder, system) for system in SYSTEMS]
+
+
+def room_for(frames: Sequence[Frame]) -> int:
+    """Tokens of the longest question in the longest frame, with the longest answer."""
+    return max(frame.size for frame in frames) + LONGEST_QUESTION + LONGEST_ANSWER
+
+
 @dataclass(slots=True)
 class _Line:
     """One slot's text. waiting: tokens that are given, not chosen. begun: 0 while it asks."""
@@ -71,13 +85,17 @@ class _Line:
 
 
 class Harvest:
-    """Answers without end, from all slots of a batch."""
+    """Answers without end, from all slots of a batch.
+
+    Where a slot has no room for the longest ones, question and answer share what the frame leaves.
+    """
 
     def __init__(self, batch: Batch, encoder: PromptEncoder, seed: int) -> None:
+        """Raises: BadInput where no answer would fit."""
         self._batch, self._end = batch, encoder.tokenizer.end_tokens
         self._encode = encoder.tokenizer.encode
         self._rng = np.random.default_rng(seed)
-        self._frames = [Frame.of(encoder, system) for system in SYSTEMS]
+        self._frames = self._fitting(frames_of(encoder))
         self._lines = [self._begun() for _ in range(batch.slots)]
         self.read = 0  # tokens so far, given and chosen
 
@@ -119,6 +137,24 @@ class Harvest:
             self._batch.forget(slot)
             self._lines[slot] = self._begun()
 
+    def _fitting(self, frames: list[Frame]) -> list[Frame]:
+        """Those with room for any opening and an answer. Raises: BadInput where none has."""
+        openings = (text for texts in OPENINGS.values() for text in texts)
+        longest = max(len(self._encode(text, special=False)) for text in openings)
+        least = longest + SHORTEST_ANSWER
+        fitting = [frame for frame in frames if frame.size + least <= self._batch.context]
+        if not fitting:
+            raise BadInput(
+                f"This model's chat template alone takes {min(frame.size for frame in frames)}"
+                f" tokens, and of its context of {self._batch.context} too few are left to answer"
+                " in; name another target, or learn from texts of yours alone with --data FILE."
+            )
+        return fitting
+
+    def _longest_question(self, frame: Frame) -> int:
+        left = self._batch.context - frame.size
+        return min(LONGEST_QUESTION, left * LONGEST_QUESTION // (LONGEST_QUESTION + LONGEST_ANSWER))
+
     def _begun(self) -> _Line:
         rng = self._rng
         names, weights = list(SHARES), np.array(list(SHARES.values()), float)
@@ -133,7 +169,7 @@ class Harvest:
     def _asked(self, line: _Line, token: int) -> bool:
         """Go on with the question; whether it is of no use."""
         length = len(line.ids) - line.asked_from
-        if token not in self._end and length < LONGEST_QUESTION:
+        if token not in self._end and length < self._longest_question(line.frame):
             line.waiting.append(token)
             return False
         line.waiting += line.frame.behind

@@ -84,10 +84,18 @@ class Shelf:
     def shards(self) -> list[Path]:
         return sorted(path for path in self.folder.glob("answers-*.npz") if _NAME.match(path.name))
 
-    def add(self, records: Iterable[Record]) -> Path:
-        """Write one more shard. Raises: EdgespecError where the disk refuses."""
+    def free(self) -> Path:
+        """Where the next shard goes."""
         taken = [int(path.stem.rpartition("-")[2]) for path in self.shards()]
-        path = self.folder / f"answers-{max(taken, default=-1) + 1:05}.npz"
+        return self.folder / f"answers-{max(taken, default=-1) + 1:05}.npz"
+
+    def add(self, records: Iterable[Record], place: Path | None = None) -> Path:
+        """Write one more shard.
+
+        place: what free() told before, for who cannot know whether a write that was broken off
+        succeeded: the second try replaces the first. Raises: EdgespecError where the disk refuses.
+        """
+        path = self.free() if place is None else place
         write_atomically(path, _packed(list(records)))
         return path
 

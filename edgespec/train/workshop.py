@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 from edgespec import backends
 from edgespec.backends import LoadedModel, Placement
 from edgespec.conversation import PromptEncoder
+from edgespec.decoding.draft import Tokens
 from edgespec.demo import best_format
 from edgespec.errors import BadInput, EdgespecError, OutOfMemory
 from edgespec.models.identity import fingerprint
@@ -23,15 +24,17 @@ from edgespec.models.shown import shown
 from edgespec.models.store import cache_dir
 from edgespec.options import LoadOptions
 from edgespec.text.documents import Document
+from edgespec.text.tokenizer import Tokenizer
 from edgespec.train.batch import Batch, OffersBatches
 from edgespec.train.begun import Begun, Terms
-from edgespec.train.gathering import ROOM, Enough, Gathering, slots_within
-from edgespec.train.harvest import SYSTEMS, Frame, Harvest
+from edgespec.train.gathering import Enough, Gathering, slots_within
+from edgespec.train.harvest import Harvest, frames_of, room_for
 from edgespec.train.reading import passages, readings, unread
 from edgespec.train.records import Record, Shelf, read_shard
 from edgespec.train.vocabulary import most_common
 
 GATHERING_SHARE = 0.45  # of the time
+TEXTS_SHARE = 0.5  # of what is left of that, where answers are wanted too
 JUDGING_SHARE = 0.05
 
 
@@ -116,7 +119,6 @@ class Workshop:
             if begun is None:
                 always = _always(encoder)
                 begun = Begun(model.tokenizer.vocab, always, wish.terms)
-                begun.save(self.course)
             self._gather(begun, model, header)
         self._settle(begun)
         return begun
@@ -160,29 +162,68 @@ class Workshop:
             begun.gathered_s += seconds
             begun.save(self.course)
 
-        def enough() -> Enough:
-            return Enough(wish.tokens, wish.seconds * GATHERING_SHARE - begun.gathered_s)
+        def left() -> float:
+            return wish.seconds * GATHERING_SHARE - begun.gathered_s
 
-        if self.answers.census().tokens >= wish.tokens and not wish.texts:
+        lacking = wish.own and self.answers.census().tokens < wish.tokens
+        if not lacking and not wish.texts:
             return
         batch = self._batch(model, header)
-        pieces = [p for t in wish.texts for p in passages(t.text, model.tokenizer, batch.context)]
-        known = {record.ids.tobytes() for record in self.texts}
-        reading = Gathering(self.texts, self.tell, spent)
-        reading.gather(readings(batch, unread(pieces, known)), enough())
-        if wish.own:
+        # first of all: it says where no answer would fit
+        harvest = self._harvest(batch, PromptEncoder(model.tokenizer)) if lacking else None
+        begun.save(self.course)  # now that it can be done, and before anything comes of it
+        pieces = self._pieces(model.tokenizer, batch.context)
+        if pieces:
+            seconds = left() * (TEXTS_SHARE if lacking else 1.0)
+            self._read(batch, pieces, Gathering(self.texts, self.tell, spent, "texts"), seconds)
+        if harvest is not None:
             for slot in range(batch.slots):
                 batch.forget(slot)
-            # other answers than those of an earlier start
-            seed = wish.seed * 1_000_003 + len(self.answers.shards())
-            harvest = Harvest(batch, PromptEncoder(model.tokenizer), seed)
-            Gathering(self.answers, self.tell, spent).gather(harvest.passes(), enough())
+            answering = Gathering(self.answers, self.tell, spent)
+            answering.gather(harvest.passes(), Enough(wish.tokens, left()))
             there = self.answers.census().tokens
             if there < wish.tokens:
                 self.tell(
                     f"the time for answers is over, with {there:,} of {wish.tokens:,} tokens;"
                     " --time gives more"
                 )
+
+    def _pieces(self, tokenizer: Tokenizer, most: int) -> list[Tokens]:
+        """The user's texts in pieces of at most `most` tokens."""
+        pieces: list[Tokens] = []
+        for text in self.wish.texts:
+            found = passages(text.text, tokenizer, most)
+            if not found:
+                self.tell(f"{text.name} is too short to learn from")
+            pieces += found
+        return pieces
+
+    def _read(
+        self, batch: Batch, pieces: list[Tokens], gathering: Gathering, seconds: float
+    ) -> None:
+        """Have the pieces scored that were not so before; where some are left out, tell how many
+        were read."""
+        most = min(self.wish.tokens, sum(len(piece) - 1 for piece in pieces))
+        gathering.gather(readings(batch, self._unread(pieces)), Enough(most, seconds))
+        lacking = len(self._unread(pieces))
+        if lacking:
+            full = self.texts.census().tokens >= self.wish.tokens
+            self.tell(
+                f"{len(pieces) - lacking:,} of {len(pieces):,} pieces of your texts were read;"
+                f" {'--tokens' if full else '--time'} gives more"
+            )
+
+    def _unread(self, pieces: list[Tokens]) -> list[Tokens]:
+        return unread(pieces, {record.ids.tobytes() for record in self.texts})
+
+    def _harvest(self, batch: Batch, encoder: PromptEncoder) -> Harvest:
+        """Raises: BadInput where no answer would fit."""
+        # other answers than those of an earlier start
+        seed = self.wish.seed * 1_000_003 + len(self.answers.shards())
+        harvest = Harvest(batch, encoder, seed)
+        if batch.context < room_for(frames_of(encoder)):
+            self.tell(f"long answers are cut short: the target's context is {batch.context} tokens")
+        return harvest
 
     def _batch(self, model: LoadedModel, header: ModelHeader) -> Batch:
         wish = self.wish
@@ -191,7 +232,8 @@ class Workshop:
                 "Only llama.cpp writes many answers at a time so far; leave --backend out, or give"
                 " --backend llamacpp."
             )
-        room = min(ROOM, header.context_length or ROOM)
+        room = room_for(frames_of(PromptEncoder(model.tokenizer)))
+        room = min(room, header.context_length or room)
         slots = slots_within(header.needs(), wish.memory_bytes, room)
         if not slots:
             raise OutOfMemory(
@@ -221,17 +263,24 @@ class Workshop:
 def workshop(wish: Wish, tell: Callable[[str], None]) -> Iterator[Workshop]:
     """The place for this training, for one process at a time. Raises: EdgespecError."""
     folder = cache_dir() / "training" / fingerprint(wish.target)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / "lock", timeout=0):
-            course = folder / "courses" / wish.name
+    course = folder / "courses" / wish.name
+    with contextlib.ExitStack() as held:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(FileLock(folder / "lock", timeout=0))
             _sweep([folder / "answers", course, course / "texts"])
-            yield Workshop(folder, wish, tell)
-    except Timeout as error:
-        raise EdgespecError(
-            f"Another edgespec is training for {shown(wish.target.name)}; let it finish, or stop it"
-            " and run this again."
-        ) from error
+        except Timeout as error:
+            raise EdgespecError(
+                f"Another edgespec is training for {shown(wish.target.name)}; let it finish, or"
+                " stop it and run this again."
+            ) from error
+        except OSError as error:
+            reason = shown(error.strerror or error)
+            raise EdgespecError(
+                f"{shown(folder)} cannot be used ({reason}); make room, check its permissions, or"
+                " have another folder with EDGESPEC_CACHE_DIR."
+            ) from error
+        yield Workshop(folder, wish, tell)
 
 
 def _sweep(folders: Iterable[Path]) -> None:
@@ -272,7 +321,6 @@ def _loaded(header: ModelHeader, wish: Wish, tell: Callable[[str], None]) -> Ite
 def _always(encoder: PromptEncoder) -> list[int]:
     """What every conversation holds: the template's tokens, and those that end an answer."""
     ids = set(encoder.tokenizer.end_tokens)
-    for system in SYSTEMS:
-        frame = Frame.of(encoder, system)
+    for frame in frames_of(encoder):
         ids |= {*frame.before, *frame.behind}
     return sorted(ids)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from interrupting import interrupted_everywhere
 from tiny_models import TinyModels
 from train_trials import counting
 
 from edgespec import backends
 from edgespec.backends import LoadedModel, Placement, SessionOptions
 from edgespec.decoding.draft import EMPTY, ROOT
+from edgespec.errors import EdgespecError
 from edgespec.models.gguf import read_header
 from edgespec.models.header import GgufHeader
 from edgespec.testing import read
@@ -70,6 +74,64 @@ def test_what_was_taken_is_kept_when_it_is_broken_off(tmp_path: Path) -> None:
     assert Shelf(tmp_path).census().answers == 1
 
 
+def _named(count: int) -> Iterator[list[Record]]:
+    """A record with each pass, that can be told from the others."""
+    return ([replace(counting(n), category=str(n))] for n in range(count))
+
+
+def _names(folder: Path) -> list[str]:
+    return [record.category for record in Shelf(folder)]
+
+
+# a file that Ctrl+C left open is closed once nobody has it
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("room", ["edgespec/train/", "edgespec/models/store.py"])
+def test_ctrl_c_at_any_line_loses_no_shard_and_writes_none_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: str
+) -> None:
+    monkeypatch.setattr(gathering, "_SHARD_TOKENS", 100)
+    folder, taken = tmp_path / "answers", list[str]()
+
+    def empty() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        taken.clear()
+
+    def noting(passes: Iterator[list[Record]]) -> Iterator[list[Record]]:
+        for records in passes:
+            taken.extend(record.category for record in records)
+            yield records
+
+    def gather() -> None:
+        _gathering(folder).gather(noting(_named(8)), Enough(1000, 1e9))
+
+    for place in interrupted_everywhere(room, gather, empty):
+        # what it was just being handed may be missing
+        assert _names(folder) in (taken, taken[:-1]), place
+    empty()
+    gather()
+    assert len(Shelf(folder).shards()) == 3
+
+
+def test_a_shard_is_written_once_where_its_time_cannot_be_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gathering, "_SHARD_TOKENS", 100)
+
+    def full(seconds: float) -> None:
+        raise EdgespecError("No space left")
+
+    with pytest.raises(EdgespecError, match="No space left"):
+        Gathering(Shelf(tmp_path), lambda line: None, full).gather(_named(8), Enough(1000, 1e9))
+    assert _names(tmp_path) == ["0", "1", "2"]
+
+
+def test_time_in_which_nothing_ended_is_counted_too(tmp_path: Path) -> None:
+    counted: list[float] = []
+    nothing = Gathering(Shelf(tmp_path), lambda line: None, counted.append)
+    nothing.gather(itertools.repeat([]), Enough(100, 0.05))
+    assert sum(counted) >= 0.05
+
+
 @pytest.fixture(scope="module")
 def model(tiny_models: TinyModels) -> Iterator[LoadedModel]:
     pytest.importorskip("llama_cpp")
@@ -105,7 +167,8 @@ def test_less_memory_means_fewer_texts_at_a_time(tiny_models: TinyModels) -> Non
     header = read_header(tiny_models(layers=2))
     assert isinstance(header, GgufHeader)
     sizes = (0, 8, 290, 295, 310, 1024)
-    slots = [slots_within(header.needs(), mib << 20) for mib in sizes]
+    slots = [slots_within(header.needs(), mib << 20, 640) for mib in sizes]
     assert slots[0] == 0
     assert slots == sorted(slots)
     assert slots[-1] == 64
+    assert slots_within(header.needs(), 310 << 20, 64_000) < slots[4], "so do longer ones"

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_models import TinyModels
+from tiny_models import CHATML, TinyModels
 
 from edgespec import backends
 from edgespec.backends import LoadedModel, Placement, SessionOptions
 from edgespec.conversation import PromptEncoder
-from edgespec.decoding.draft import EMPTY, ROOT
+from edgespec.decoding.draft import EMPTY, ROOT, Row
 from edgespec.errors import BadInput, CacheFull
 from edgespec.testing import read
 from edgespec.text.template import Message
 from edgespec.train.batch import Batch, OffersBatches
 from edgespec.train.choosing import drawn, nearest
-from edgespec.train.harvest import TEMPERATURE, Frame, Harvest, held, loops
+from edgespec.train.harvest import (
+    LONGEST_ANSWER,
+    LONGEST_QUESTION,
+    TEMPERATURE,
+    Frame,
+    Harvest,
+    frames_of,
+    held,
+    loops,
+    room_for,
+)
 from edgespec.train.records import NEAR, Record, Shelf
 
 SLOTS, ROOM, WANTED = 4, 300, 12
@@ -120,6 +131,80 @@ def test_a_frame_with_the_question_put_in_is_the_models_own_prompt(model: Loaded
     whole = encoder.encode(said, {}).tolist()
     question = model.tokenizer.encode("why", special=False)
     assert [*frame.before, *question, *frame.behind] == whole
+
+
+class _Slots:
+    """A batch of a model that says anything, and never that it is done."""
+
+    def __init__(self, context: int, never: Sequence[int]) -> None:
+        self.slots, self.context = SLOTS, context
+        self._never, self._rng = list(never), np.random.default_rng(5)
+        self.read = [0] * SLOTS
+
+    def step(self, slots: Sequence[int], tokens: Sequence[int]) -> Row:
+        for slot in slots:
+            if self.read[slot] >= self.context:
+                raise CacheFull(f"Slot {slot} is full.")
+            self.read[slot] += 1
+        rows = self._rng.standard_normal((len(slots), 384)).astype(np.float32)
+        rows[:, self._never] = -100.0
+        return rows
+
+    def forget(self, slot: int) -> None:
+        self.read[slot] = 0
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def wordy(model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> PromptEncoder:
+    """Of a model whose template has a long system prompt of its own."""
+    long = "the model wrote one word after the other, and kept it. " * 12
+    monkeypatch.setattr(
+        type(model.tokenizer),
+        "template",
+        lambda _: (
+            "{% if messages[0]['role'] != 'system' %}<|im_start|>system\n"
+            + f"{long}<|im_end|>\n{{% endif %}}{CHATML}"
+        ),
+    )
+    return PromptEncoder(model.tokenizer)
+
+
+def _harvested(encoder: PromptEncoder, context: int) -> list[Record]:
+    batch = _Slots(context, list(encoder.tokenizer.end_tokens))
+    return list(itertools.islice(Harvest(batch, encoder, seed=1).records(), 2 * SLOTS))
+
+
+def test_a_long_system_prompt_of_the_template_takes_nothing_from_the_answers(
+    wordy: PromptEncoder,
+) -> None:
+    frames = frames_of(wordy)
+    room = room_for(frames)
+    longest = max(frame.size for frame in frames)
+    assert longest > 2 * min(frame.size for frame in frames) > 0
+    assert room == longest + LONGEST_QUESTION + LONGEST_ANSWER
+    records = _harvested(wordy, room)
+    assert {len(record.answer) for record in records} == {LONGEST_ANSWER}
+
+
+@pytest.mark.parametrize("left", [60, 100, 300])
+def test_in_a_short_context_question_and_answer_share_what_the_frame_leaves(
+    wordy: PromptEncoder, left: int
+) -> None:
+    context = max(frame.size for frame in frames_of(wordy)) + left
+    for record in _harvested(wordy, context):
+        assert left // 3 <= len(record.answer) <= context - record.begun
+
+
+def test_a_frame_that_leaves_no_room_for_an_answer_is_not_used(wordy: PromptEncoder) -> None:
+    sizes = sorted({frame.size for frame in frames_of(wordy)})
+    assert len(sizes) == 2
+    given_, own = sizes
+    told = {record.begun for record in _harvested(wordy, own)}
+    assert max(told) < own
+    with pytest.raises(BadInput, match=f"template alone takes {given_} tokens, .* context of 60"):
+        _harvested(wordy, 60)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([50, 300, 5000, 49152]))

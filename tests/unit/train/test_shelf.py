@@ -123,6 +123,15 @@ def test_what_was_begun_is_remembered(tmp_path: Path) -> None:
     assert Begun.load(tmp_path) == BEGUN
 
 
+@pytest.mark.parametrize("text", ["", "[1]", "{", "\0", "[" * 100_000], ids=lambda text: text[:3])
+def test_what_holds_no_note_of_a_training_is_refused_with_the_way_on(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "begun.json").write_text(text)
+    with pytest.raises(BadInput, match=r"begun\.json tells of no training .*; --fresh begins anew"):
+        Begun.load(tmp_path)
+
+
 @pytest.mark.parametrize(
     "change",
     [

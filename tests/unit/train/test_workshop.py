@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tiny_models import TinyModels
 from train_trials import counting
 
-from edgespec.errors import BadInput
+from edgespec.errors import BadInput, EdgespecError
 from edgespec.models.pairs import Pair
 from edgespec.options import LoadOptions
 from edgespec.text.documents import Document
+from edgespec.train import gathering
 from edgespec.train.begun import Begun
+from edgespec.train.gathering import Enough
+from edgespec.train.records import Record
 from edgespec.train.workshop import Wish, Workshop, workshop
 
 NOTES, LETTER = Document("notes.txt", "one word after the other"), Document("letter.txt", "dear")
@@ -109,3 +113,108 @@ def test_answers_that_the_time_was_too_short_for_are_told(shop: Workshop, begun:
     spent.save(shop.course)
     replace(_otherwise(shop, texts=()), tell=told.append).gathered()
     assert "the time for answers is over, with 40 of 300 tokens; --time gives more" in told
+
+
+ESSAY = Document("essay.txt", "the user asked for a short answer and the model wrote one. " * 80)
+
+
+@pytest.fixture
+def two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llama_cpp")
+    monkeypatch.setattr(gathering, "SLOTS", (2,))
+
+
+@pytest.mark.usefixtures("two_at_a_time")
+def test_texts_beyond_the_tokens_are_told(shop: Workshop) -> None:
+    told: list[str] = []
+    reading = replace(_otherwise(shop, own=False, texts=(ESSAY, LETTER)), tell=told.append)
+    begun = reading.gathered()
+    assert len(begun.texts) == 1
+    assert "letter.txt is too short to learn from" in told
+    (line,) = [line for line in told if "pieces" in line]
+    assert line.startswith("2 of ")
+    assert line.endswith(" pieces of your texts were read; --tokens gives more")
+
+
+@pytest.mark.usefixtures("two_at_a_time")
+def test_texts_that_the_time_was_too_short_for_are_told(shop: Workshop, begun: Begun) -> None:
+    told: list[str] = []
+    both = replace(_otherwise(shop, texts=(ESSAY,)), tell=told.append)
+    replace(begun, gathered_s=LONG, ids=None, tokens=0, terms=both.wish.terms).save(shop.course)
+    both.gathered()
+    (line,) = [line for line in told if "pieces" in line]
+    assert line.startswith("0 of ")
+    assert line.endswith(" pieces of your texts were read; --time gives more")
+
+
+@pytest.mark.usefixtures("two_at_a_time")
+def test_texts_that_were_read_whole_are_not_worth_a_word(shop: Workshop) -> None:
+    told: list[str] = []
+    reading = _otherwise(shop, own=False, texts=(ESSAY,), tokens=10_000)
+    replace(reading, tell=told.append).gathered()
+    assert reading.texts.census().tokens > 300
+    assert not [line for line in told if "pieces" in line or "too short" in line]
+
+
+@pytest.mark.usefixtures("two_at_a_time")
+@pytest.mark.parametrize(
+    ("enough_there", "shares"),
+    [(False, {"texts": 0.225, "answers": 0.45}), (True, {"texts": 0.45})],
+    ids=["answers lack", "answers are there"],
+)
+def test_texts_leave_half_of_the_time_to_answers_that_lack(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, enough_there: bool, shares: dict[str, float]
+) -> None:
+    given: dict[str, float] = {}
+
+    def gather(self: gathering.Gathering, _: Iterator[Sequence[Record]], enough: Enough) -> None:
+        given[self.what] = enough.seconds
+
+    shop.answers.add([counting(n) for n in range(8 if enough_there else 1)])
+    monkeypatch.setattr(gathering.Gathering, "gather", gather)
+    _otherwise(shop, texts=(ESSAY,)).gathered()
+    assert given == {what: pytest.approx(share * LONG) for what, share in shares.items()}
+
+
+@pytest.mark.usefixtures("two_at_a_time")
+def test_a_context_without_room_for_answers_is_refused_and_nothing_is_begun(
+    wish: Wish, tiny_models: TinyModels
+) -> None:
+    small = replace(wish, pair=Pair("small", tiny_models(layers=2, context=24)))
+    with workshop(small, lambda line: None) as opened:
+        with pytest.raises(BadInput, match="of its context of 24 too few are left to answer in"):
+            opened.gathered()
+        assert Begun.load(opened.course) is None
+
+
+@pytest.mark.usefixtures("two_at_a_time")
+def test_a_context_that_cuts_answers_short_is_told(shop: Workshop) -> None:
+    told: list[str] = []
+    replace(_otherwise(shop, texts=(), tokens=20), tell=told.append).gathered()
+    assert "long answers are cut short: the target's context is 512 tokens" in told
+
+
+def test_a_cache_folder_that_cannot_be_made_is_told_in_one_line(
+    wish: Wish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("EDGESPEC_CACHE_DIR", str(tmp_path / "file"))
+    with (
+        pytest.raises(EdgespecError, match=r"training\S* cannot be used \(.*\); make room") as told,
+        workshop(wish, lambda line: None),
+    ):
+        pytest.fail("there is no place to work in")
+    assert "\n" not in str(told.value)
+
+
+def test_two_trainings_for_one_target_do_not_run_at_once(shop: Workshop, wish: Wish) -> None:
+    with (
+        pytest.raises(EdgespecError, match="Another edgespec is training for"),
+        workshop(wish, lambda line: None),
+    ):
+        pytest.fail("the place is taken")
+
+
+def test_what_fails_inside_is_not_blamed_on_the_folder(wish: Wish) -> None:
+    with pytest.raises(TimeoutError, match="of the work"), workshop(wish, lambda line: None):
+        raise TimeoutError("of the work")
