@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rich.cells import get_character_cell_size
+from rich.cells import split_graphemes
 
 from edgespec.tui.blocks import Block
 from edgespec.tui.rows import Row, Voice
@@ -134,16 +134,16 @@ def _columns(row: Row, start: int, end: int) -> tuple[int, int] | None:
 def column_at(row: Row, cell: int) -> int:
     """The character at a cell of a row."""
     at = 0
-    for column, char in enumerate(row.text):
-        at += get_character_cell_size(char)
+    for column, _, cells in split_graphemes(row.text)[0]:
+        at += cells
         if at > cell:
             return column
     return row.length
 
 
 def cell_at(row: Row, column: int) -> int:
-    """The cell at which a character of a row begins."""
-    return sum(get_character_cell_size(char) for char in row.text[:column])
+    """The cell at which a character of a row begins; of one that others are drawn with, they."""
+    return sum(cells for _, end, cells in split_graphemes(row.text)[0] if end <= column)
 
 
 def _choosable(block: Block) -> bool:

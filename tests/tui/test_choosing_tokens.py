@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+from rich.cells import cell_len
 from test_token_view import ViewApp, painted
 from textual.app import ComposeResult
 
+from edgespec.tui.painting import GUTTER_CELLS
 from edgespec.tui.token_view import Marking, TokenView
 from edgespec.tui.transcript import Mark, Voice
 
@@ -64,6 +67,29 @@ async def test_a_click_chooses_the_token_under_it() -> None:
         assert app.view.selected == (7, 4)
         await pilot.click(app.view, offset=(30, 3))
         assert app.view.selected == (7, 5)
+
+
+@pytest.mark.parametrize(
+    "grapheme",
+    ["👨\u200d👩\u200d👧", "❤\ufe0f", "e\u0301", "漢"],
+    ids=["joined", "wide", "mark", "two"],
+)
+async def test_clicks_and_steps_count_cells_as_they_are_drawn(grapheme: str) -> None:
+    app = ChoosingApp()
+    async with app.run_test(size=(40, 12)) as pilot:
+        app.view.begin(Voice.ANSWER, 1)
+        for word in (grapheme, " a", "b", "c", "\n", grapheme, " a", "b", "c"):
+            app.view.append(word)
+        app.view.set_marking(Marking.INSPECT)
+        app.view.update_rows(0.0)
+        cells = cell_len(grapheme)
+        for word, cell in ((0, cells - 1), (1, cells), (1, cells + 1), (2, cells + 2)):
+            await pilot.click(app.view, offset=(GUTTER_CELLS + cell, 0))
+            assert app.view.selected == (1, word)
+        for word in (2, 3):
+            app.view.select(1, word)
+            app.view.move_selection(rows=1)
+            assert app.view.selected == (1, word + 5)
 
 
 async def test_a_click_beside_the_tokens_chooses_nothing() -> None:
