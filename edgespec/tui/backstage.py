@@ -24,7 +24,7 @@ from edgespec.tui.engine import (
     Said,
     Uncounted,
 )
-from edgespec.tui.paths import ANSWERS, ASKS, block_of, last
+from edgespec.tui.paths import ANSWERS, ASKS, block_of, last, messages_of
 from edgespec.tui.shelf import Shelf
 from edgespec.tui.speculating import Speculating
 from edgespec.tui.status import Situation
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from edgespec.tui.inspector import Inspector
     from edgespec.tui.token_view import TokenView
 
-_CONVERSATION = "conversation"  # the tag under which its tokens are counted
 _ALTERNATIVES = 5
 _REMEMBERED = 200  # messages of earlier sessions behind the arrow keys
 _LEGEND = (
@@ -100,6 +99,7 @@ class Backstage:
         self.speculating = Speculating(self.engine, stage.notice, lambda: self.busy)
         self._loading, self._title = "loading", setup.title
         self._facts = Situation(pair="")
+        self._counts = 0  # of what is open, of which only the latest is heard
         self._legend_shown = False
 
     @property
@@ -165,7 +165,8 @@ class Backstage:
                 self.talking.hear(number, event, at_s)
                 self.steering.hear(number, event, at_s)
             case Ended(number, context_used, error):
-                self.talking.ended(number, context_used, error)
+                if not self.talking.ended(number, context_used, error):
+                    self._count_conversation()
                 self.steering.ended(number, clean(error, one_line=True))
                 self._stage.inspector.ask_again()
                 self._show_room()
@@ -220,18 +221,23 @@ class Backstage:
         self._name()
 
     def _counted(self, tag: str, tokens: int) -> None:
-        if tag == _CONVERSATION:
+        if tag == self._count_tag:
             self.talking.count_used(tokens)
             self._show_room()
         else:
             self._stage.composer.counted(tag, tokens)
 
     def _count_conversation(self) -> None:
-        """What is open was answered by another process, or another model."""
-        texts = [saved.content for saved in self.shelf.current.path]
-        if self.ready and texts:
-            self.engine.count(_CONVERSATION, "\n".join([self.shelf.current.system, *texts]))
+        """What is open was answered by another process or another model, or not at all."""
+        self._counts += 1
+        if self.ready and (path := self.shelf.current.path):
+            read = messages_of(self.shelf.current.system, path)
+            self.engine.count(self._count_tag, "\n".join(message.content for message in read))
         self._show_room()
+
+    @property
+    def _count_tag(self) -> str:
+        return f"conversation {self._counts}"
 
     def _show_room(self) -> None:
         room = Room(self._facts.context, self.talking.context_used) if self.ready else None

@@ -238,18 +238,25 @@ class Talking:
         now.saved_s, now.saved = now_s, len(now.ids)
         self.conversation.write(now.key, now.content, now.ids)
 
-    def ended(self, number: int, context_used: int, error: str) -> None:
-        """An answer is over; error: why, if it failed."""
+    def ended(self, number: int, context_used: int, error: str) -> bool:
+        """An answer is over; error: why, if it failed.
+
+        Whether it told what the conversation takes; where no token came, context_used is that of
+        an earlier answer.
+        """
         now = self.now
         if now is None or now.number != number:
-            return
-        self._known_used, now.failed = context_used, bool(error)
+            return True
+        wrote, now.failed = now.stats.completion_tokens > 0, bool(error)
+        if wrote:
+            self._known_used = context_used
         self._finish(now)
         if error:
             self._view.say(Voice.ERROR, clean(error, one_line=True))
         for fault in self._faults:
             self._view.say(Voice.NOTE, clean(fault, one_line=True))
         self._faults.clear()
+        return wrote
 
     def stopping(self) -> None:
         """The engine was told to stop; it will once its round is over."""
