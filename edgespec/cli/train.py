@@ -49,7 +49,7 @@ _GIB = 1 << 30
     default=1_000_000,
     show_default=True,
     metavar="N",
-    help="Tokens of answers to learn from.",
+    help="Tokens of answers to learn from, and at most of your texts.",
 )
 @click.option(
     "--time",
@@ -58,7 +58,7 @@ _GIB = 1 << 30
     default=60.0,
     metavar="MIN",
     show_default=True,
-    help="Minutes for everything; some less than half for answers.",
+    help="Minutes for everything; some less than half for answers and texts.",
 )
 @click.option(
     "--vocabulary",

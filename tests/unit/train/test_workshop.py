@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import TinyModels
+from tiny_models import CHATML, TinyModels
 from train_trials import counting
 
 from edgespec.errors import BadInput, EdgespecError
@@ -185,6 +185,22 @@ def test_a_context_without_room_for_answers_is_refused_and_nothing_is_begun(
         with pytest.raises(BadInput, match="of its context of 24 too few are left to answer in"):
             opened.gathered()
         assert Begun.load(opened.course) is None
+
+
+@pytest.mark.usefixtures("two_at_a_time")
+def test_a_template_with_a_long_system_prompt_of_its_own_leaves_room_for_answers(
+    wish: Wish, tiny_models: TinyModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "the model wrote one word after the other, and kept it. " * 40
+    template = f"<|im_start|>system\n{long}<|im_end|>\n{CHATML}"
+    monkeypatch.setattr("edgespec_llamacpp.tokenizer.LlamaTokenizer.template", lambda _: template)
+    pair, told = Pair("wordy", tiny_models(layers=2, context=4096)), list[str]()
+    asked = replace(wish, pair=pair, texts=(), tokens=20)
+    with workshop(asked, told.append) as opened:
+        opened.gathered()
+        (first, *_) = opened.answers
+    assert first.begun > 640
+    assert not [line for line in told if "cut short" in line]
 
 
 @pytest.mark.usefixtures("two_at_a_time")
