@@ -116,7 +116,7 @@ def _table(replay: Replay) -> tuple[str, ...]:
         ("decoding, s", "decode_s", "{:.2f}"),
         ("tokens / s", "tokens_per_second", "{:.1f}"),
         ("first token, s", "time_to_first_token_s", "{:.2f}"),
-        ("tokens", "completion_tokens", "{:d}"),
+        ("tokens", "completion_tokens", "{:.0f}"),
     )
     begun = len(replay.turn.begun)
     head = _row(f"from token {begun + 1}" if begun else "", "as answered", "plain")

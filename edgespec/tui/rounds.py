@@ -96,6 +96,17 @@ class RoundRow:
             depths.append(0 if guess.parent < 0 else depths[guess.parent] + 1)
         return tuple(depths)
 
+    def cut(self, tokens: int) -> RoundRow:
+        """The row with its first tokens alone, and with the guesses for their places."""
+        depths, places, kept = self.depths(), dict[int, int](), list[Guess]()
+        for number, guess in enumerate(self.event.guesses):
+            if depths[number] < tokens:
+                places[number] = len(kept)
+                parent = guess.parent if guess.parent < 0 else places[guess.parent]
+                kept.append(replace(guess, parent=parent))
+        event = replace(self.event, tokens=self.event.tokens[:tokens], guesses=tuple(kept))
+        return replace(self, event=event)
+
     def guesses_at(self, index: int) -> tuple[Guess, ...]:
         """The tested guesses for a place of the answer, the accepted one included."""
         return tuple(
@@ -191,9 +202,7 @@ class Rounds:
         if not kept:
             self._rows.pop(key, None)
         elif rows[-1].end > tokens:
-            row = rows[-1]
-            cut = row.event.tokens[: tokens - row.first]
-            rows[-1] = replace(row, event=replace(row.event, tokens=cut))
+            rows[-1] = rows[-1].cut(tokens - rows[-1].first)
         self.version += 1
 
     def steer(self, key: int, index: int, chosen: Alternative) -> RoundRow:

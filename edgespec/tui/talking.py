@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 FAILED: Final = "error"  # a reason to end that only the history knows
 _SAVED_EVERY_S: Final = 1.0
+_READING: Final = "reading the prompt"
+_STOPPING: Final = "stopping"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,7 @@ class Talking:
         runs, begun = list(wish.runs), list(wish.turn.begun)
         self.now = Answering(self.next_number(), key, wish, self.stats, runs, begun)
         self.now.saved_s = time.monotonic()
-        self.phase = "reading the prompt"
+        self.phase = _READING
         if runs or wish.beside is not None:
             self.show()
         else:
@@ -211,8 +213,9 @@ class Talking:
     def _hear_reading(self, now: Answering, event: PromptRead) -> None:
         if now.say_anew(event.begun):
             self.show()
-        share = f" {event.read / event.total:.0%}" if event.total else ""
-        self.phase = f"reading the prompt{share}"
+        if self.phase != _STOPPING:
+            share = f" {event.read / event.total:.0%}" if event.total else ""
+            self.phase = f"{_READING}{share}"
 
     def _hear_round(self, now: Answering, event: Round) -> None:
         for token in event.tokens:
@@ -224,7 +227,7 @@ class Talking:
             self._view.haunt(ghost, time.perf_counter())
         self._inspector.rounds.add(now.key, event)
         self.drafting = now.drafting = now.drafting.after(event)
-        if self.phase.startswith("reading"):
+        if self.phase.startswith(_READING):
             self.phase = ""
         if event.note and event.note not in self._faults_told:
             self._faults_told.add(event.note)
@@ -261,7 +264,7 @@ class Talking:
     def stopping(self) -> None:
         """The engine was told to stop; it will once its round is over."""
         if self.now is not None:
-            self.phase = "stopping"
+            self.phase = _STOPPING
 
     def leave(self) -> None:
         """Stop listening: what came of a running answer is kept, the rest is not waited for."""

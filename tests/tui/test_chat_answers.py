@@ -69,6 +69,19 @@ async def test_escape_stops_the_answer_and_the_chat_goes_on() -> None:
         await wait_until(lambda: shown(app).endswith(ANSWER), "the second answer")
 
 
+async def test_an_answer_that_is_told_to_stop_says_so_while_the_prompt_is_read_on() -> None:
+    model = FakeModel(scripts=(endless(),), pace_s=0.5)
+    async with chatting(model) as (app, pilot):
+        await ask(app, pilot)
+        talking = app.backstage.talking
+        assert talking.now is not None
+        talking.hear(talking.now.number, PromptRead(5, 20, 0, 0.1), 0.0)
+        assert app.backstage.situation.phase == "reading the prompt 25%"
+        talking.stopping()
+        talking.hear(talking.now.number, PromptRead(10, 20, 0, 0.2), 0.0)
+        assert app.backstage.situation.phase == "stopping"
+
+
 async def test_enter_while_an_answer_runs_keeps_the_text_and_says_why() -> None:
     model = FakeModel(scripts=(endless(),), pace_s=0.002)
     async with chatting(model) as (app, pilot):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from fake_model import plain
 
 from edgespec.decoding.events import Alternative, Finished, PromptRead, Stop
@@ -50,6 +53,16 @@ def test_both_times_stand_side_by_side() -> None:
     assert first.split()[-2] == "0.50"
     assert tokens.split()[-2:] == ["3", "3"]
     assert verdict == "the same text, token for token (3)"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "told"), [(3.0, "3"), (None, "unknown"), ("3", "unknown"), ([], "unknown")]
+)
+def test_figures_of_a_foreign_history_are_told_as_far_as_they_are_numbers(
+    tokens: object, told: str
+) -> None:
+    made = replace(replay(1, 1, 1), figures={**FIGURES, "completion_tokens": tokens})
+    assert made.lines()[-2].split() == ["tokens", told, "3"]
 
 
 def test_the_first_difference_is_told_with_both_tokens_and_the_margin() -> None:

@@ -110,6 +110,36 @@ def test_a_chosen_token_stands_in_a_round_of_its_own_and_the_answer_goes_on_behi
     assert [r.number for i in range(5) if (r := rounds.find(1, i))] == [1, 2, 2, 3, 4]
 
 
+def test_a_round_that_is_cut_shows_the_guesses_alone_that_still_stand() -> None:
+    rounds = folded(*ANSWER)
+    rounds.retract(1, 6)
+    assert [piece.label for piece in rounds.of(1)[-1].pieces] == ["✓ a", "✓ fixed"]
+    rounds.retract(1, 5)
+    (row,) = rounds.of(1)[-1:]
+    assert [piece.label for piece in row.pieces] == ["✓ a"]
+    assert row.guesses_at(5) == ()
+
+
+def test_a_tree_that_is_cut_keeps_its_branches_where_they_were() -> None:
+    guesses = (
+        Guess(1, -1, "draft", tested=True, accepted=False, text="a"),
+        Guess(2, 0, "draft", tested=False, accepted=False, text="b"),
+        Guess(3, 1, "draft", tested=False, accepted=False, text="c"),
+        Guess(4, -1, "draft", tested=True, accepted=True, text="d"),
+        Guess(5, 3, "draft", tested=True, accepted=True, text="e"),
+        Guess(6, 4, "draft", tested=True, accepted=True, text="f"),
+    )
+    tokens = tuple(
+        Committed(n, Kind.ACCEPTED, "draft", t) for n, t in ((4, "d"), (5, "e"), (6, "f"))
+    )
+    rounds = folded(Round(0, (*tokens, Committed(7, Kind.BONUS, text="g")), guesses, 0.0, 0.1, 0.1))
+    rounds.retract(1, 2)
+    (row,) = rounds.of(1)
+    assert [piece.label for piece in row.pieces] == ["✗a", "·b", "| ✓d", "✓e"]
+    assert row.depths() == (0, 1, 0, 1)
+    assert [guess.token for guess in row.guesses_at(1)] == [5]
+
+
 def test_memory_is_bounded_and_the_oldest_rounds_go_first() -> None:
     rounds = Rounds(most=100)
     for event in in_order(*[plain(f"w{n}") for n in range(1000)]):
