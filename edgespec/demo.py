@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -58,7 +59,8 @@ def _trained_for_it(pair: Pair) -> bool:
     file, are taken as they are."""
     if pair.draft is None or pair.target != find_demo():
         return False
-    return trained_dir() in pair.draft.parents
+    home = Path(os.path.realpath(trained_dir()))
+    return home in Path(os.path.realpath(pair.draft)).parents
 
 
 @dataclass(frozen=True, slots=True)

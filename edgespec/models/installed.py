@@ -75,7 +75,9 @@ class InstalledPair:
         if self.draft is None:
             return False
         folder = self.draft.files[0].parent
-        return folder.parent == trained_dir() and folder.name != ".."
+        # the data folder may have been named by a link then and by its goal now
+        where, home = os.path.realpath(folder.parent), os.path.realpath(trained_dir())
+        return where == home and folder.name != ".."
 
     @property
     def complete(self) -> bool:

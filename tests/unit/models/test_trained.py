@@ -229,3 +229,17 @@ def test_the_demo_guesses_with_the_drafter_that_comes_with_edgespec(
     write_trimmed(drafter, target, list(range(0, 384, 2)))
     assert resolve("demo", None, None).draft == drafter
     assert resolve("demo", None, "none").draft is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there links need rights of their own")
+def test_it_stays_a_trained_one_where_the_data_folder_goes_by_a_link(
+    pair: InstalledPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to(os.environ["EDGESPEC_DATA_DIR"])
+    monkeypatch.setenv("EDGESPEC_DATA_DIR", str(tmp_path / "link"))
+    found = find_installed("mine")
+    assert found is not None
+    assert found.trained
+    _edgespec("rm", "mine", "--yes")
+    assert find_installed("mine") is None
+    assert not folder_of("mine").exists()
