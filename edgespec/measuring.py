@@ -94,11 +94,9 @@ def _measured_now(
     session: Session, sample: _Sample, report: Callable[[str], None], *, at_rest: bool
 ) -> Measurement:
     def expect(seconds: float) -> None:
-        often = "once, " if at_rest else ""
-        report(
-            f"measuring what a pass of {sample.label} costs here; {often}for about"
-            f" {max(1, round(seconds))} s"
-        )
+        wait = f"{max(1, round(seconds))} s"
+        wait = f"once, for about {wait}" if at_rest else f"for {wait} or more"
+        report(f"measuring what a pass of {sample.label} costs here; {wait}")
 
     started = perf_counter()
     found = measure(session, sample.text, least=sample.least, expect=expect)

@@ -228,6 +228,16 @@ def test_what_was_not_compared_may_be_used_where_not_even_the_rest_agrees(
     assert isinstance(opens(Table(), context=400).session, Rounds)
 
 
+def test_on_a_busy_machine_no_more_is_promised_than_is_known(
+    opens: Opens, told: list[str], measures: Measures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "busy", lambda: True)
+    opens(Table(), context=400)
+    first, second = told
+    assert first.endswith("costs here; for 1 s or more")
+    assert second.startswith("other programs keep this machine busy")
+
+
 def test_two_machines_that_share_a_cache_measure_each_for_itself(
     opens: Opens, told: list[str], measures: Measures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
