@@ -62,14 +62,20 @@ class Block:
         """Bring in the tokens that were only counted yet."""
         unread, self._unread = self._unread, ()
         for text, mark in unread:
-            self._read(text, mark)
+            self._begin_token(mark)
+            self._read(text)
 
-    def _read(self, text: str, mark: Mark) -> bool:
-        """Whether the reasoning now begins or ends elsewhere."""
+    def _begin_token(self, mark: Mark) -> None:
+        self._tokens.append(("", mark))
+        self._ends.append(self._ends[-1] if self._ends else 0)
+
+    def _read(self, text: str) -> bool:
+        """Go on with the last token; whether the reasoning now begins or ends elsewhere."""
         safe = self._sanitizer.feed(text)
         shown = safe.replace("\t", " " * _TAB)
-        self._tokens.append((safe, mark))
-        self._ends.append((self._ends[-1] if self._ends else 0) + len(shown))
+        before, mark = self._tokens[-1]
+        self._tokens[-1] = (before + safe, mark)
+        self._ends[-1] += len(shown)
         return self.voice is Voice.ANSWER and self._reasoning.feed(shown)
 
     @property
@@ -124,14 +130,25 @@ class Block:
     def append(self, text: str, mark: Mark) -> int:
         """Add a token; returns the first row of the text that is to be painted anew."""
         self._read_all()
+        self._begin_token(mark)
+        return self._grow(text)
+
+    def extend(self, text: str) -> int:
+        """Add to the last token, or a first one; returns what append() does."""
+        self._read_all()
+        if not self._tokens:
+            self._begin_token(Mark.PLAIN)
+        return self._grow(text)
+
+    def _grow(self, text: str) -> int:
         self._characters += len(text)
         self._line_ends += text.count("\n")
-        restructured = self._read(text, mark)
+        (before, mark), start = self._tokens[-1], self._ends[-1]
+        restructured = self._read(text)
         if restructured or self._layout is None:
             self._layout = None
             return 0
-        start, _ = self.span_of(len(self._ends) - 1)
-        shown = self._tokens[-1][0].replace("\t", " " * _TAB)
+        shown = self._tokens[-1][0][len(before) :].replace("\t", " " * _TAB)
         return self._layout.add(shown, mark, start)
 
     def retract(self, tokens: int) -> None:

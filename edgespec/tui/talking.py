@@ -206,7 +206,7 @@ class Talking:
                 now.why = why
                 if text:
                     now.add_rest(text)
-                    self._view.append(text, Mark.PLAIN)
+                    self._view.extend(text)
             case _:
                 assert_never(event)
 

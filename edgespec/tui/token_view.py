@@ -92,6 +92,10 @@ class TokenView(ScrollView, can_focus=False):
         """Add a token to the block begun, or cut back, last."""
         self.transcript.append(text, mark)
 
+    def extend(self, text: str) -> None:
+        """Add to the last token, as text that appears once an answer has ended."""
+        self.transcript.extend(text)
+
     def end(self, key: int | None = None) -> None:
         """A block is whole; None: the one begun last."""
         anchor = self.transcript.anchor(self.scroll_offset.y)

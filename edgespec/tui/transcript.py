@@ -98,9 +98,16 @@ class Transcript:
     def append(self, text: str, mark: Mark = Mark.PLAIN) -> None:
         """Add a token to the block begun last."""
         assert self._open is not None, "nothing was begun"
-        number = self._number(self._open)
-        first = self._open.append(text, mark)
-        self.touch(Spot(number, self._open.head + first))
+        self._grew(self._open, self._open.append(text, mark))
+
+    def extend(self, text: str) -> None:
+        """Add to the last token of the block begun last."""
+        assert self._open is not None, "nothing was begun"
+        self._grew(self._open, self._open.extend(text))
+
+    def _grew(self, block: Block, first: int) -> None:
+        number = self._number(block)
+        self.touch(Spot(number, block.head + first))
         self._measure(number)
 
     def end(self, key: int | None) -> None:

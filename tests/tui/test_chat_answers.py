@@ -185,6 +185,10 @@ async def test_text_held_back_until_the_end_is_shown() -> None:
     async with chatting(model) as (app, pilot):
         await ask(app, pilot)
         await wait_until(lambda: shown(app).endswith("almost done"))
+        (_, answer) = app.backstage.shelf.current.path
+        block = app.view.transcript.block(answer.id)
+        assert block is not None
+        assert block.count == len(answer.ids) == 1, "it is the last token's, not one of its own"
 
 
 HOSTILE = "[@click=app.exit]boom[/] [red]x \x1b]0;title\x07\x1b[2J\x9b31m \u202eevil $primary"

@@ -127,6 +127,13 @@ def test_a_thought_opened_by_the_prompt_is_folded_from_its_first_token_on() -> N
     assert shown(transcript) == ["▸ thought for 1 token", "4"]
 
 
+def test_a_tag_that_the_last_token_is_extended_by_ends_the_thought() -> None:
+    transcript = thinking("<think>", "two", "\t</th")
+    transcript.extend("ink>4")
+    assert shown(transcript) == ["▸ thought for 2 tokens", "4"]
+    assert transcript.blocks[0].count == 3
+
+
 def test_unfolded_it_stands_above_the_answer() -> None:
     transcript = thinking("<think>", "two\nand two\n", "</think>", "\n4")
     transcript.set_manner(Manner(30, folded=False))

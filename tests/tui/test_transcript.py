@@ -214,6 +214,25 @@ def test_a_label_stands_in_the_row_above_and_is_no_text() -> None:
     assert transcript.text() == "why?\n\nbecause"
 
 
+@given(
+    tokens=st.lists(st.text("ab  \n漢", max_size=9), max_size=4),
+    rest=st.lists(st.text("ab  \n漢", max_size=9), min_size=1, max_size=3),
+    width=st.integers(4, 20),
+)
+def test_what_belongs_to_the_last_token_is_no_token_of_its_own(
+    tokens: list[str], rest: list[str], width: int
+) -> None:
+    grown = written(width, *tokens)
+    for text in rest:
+        grown.extend(text)
+        assert grown.rows
+    whole = written(width, *tokens[:-1], "".join([*tokens[-1:], *rest]))
+    assert grown.rows == whole.rows
+    assert grown.blocks[0].count == max(len(tokens), 1)
+    last = grown.blocks[0].count - 1
+    assert grown.blocks[0].span_of(last) == whole.blocks[0].span_of(last)
+
+
 def test_a_label_of_the_first_block_has_a_row_of_its_own() -> None:
     transcript = written(30, "because")
     transcript.label(1, "cut off")
