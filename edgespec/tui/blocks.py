@@ -157,10 +157,10 @@ class Block:
         self.whole = False
         self._take(self._tokens[:tokens])
 
-    def end(self) -> None:
+    def end(self) -> bool:
+        """Nothing more will be added; whether rows that were laid out are others now."""
         self.whole = True
-        if self._layout is not None:
-            self._layout.end()
+        return self._layout is not None and self._layout.end()
 
     def rows(self, manner: Manner) -> list[Row]:
         """The rows of the text, without the head."""

@@ -70,10 +70,12 @@ class Layout:
         self._rows = None
         return first
 
-    def end(self) -> None:
-        """The message is whole."""
+    def end(self) -> bool:
+        """The message is whole; whether its rows are others now."""
+        before = list(self.rows)
         self._set = self._markdown()
         self._rows = None
+        return before != self.rows
 
     def _markdown(self) -> list[Row] | None:
         setter, message = self.manner.setter, self._message

@@ -99,7 +99,9 @@ class TokenView(ScrollView, can_focus=False):
     def end(self, key: int | None = None) -> None:
         """A block is whole; None: the one begun last."""
         anchor = self.transcript.anchor(self.scroll_offset.y)
-        self.transcript.end(key)
+        number = self.transcript.end(key)
+        if number is not None and self._is_selected_in(number):
+            self.screen.clear_selection()
         if not self.following:
             self._settle(self.transcript.find(anchor))
 
@@ -303,6 +305,11 @@ class TokenView(ScrollView, can_focus=False):
             self._lit = {s.spot.line: (s.first, s.last) for s in stretches}
 
     # copying
+
+    def _is_selected_in(self, number: int) -> bool:
+        """Whether a selection begins or ends within a block: it is given in lines of it."""
+        places = self.text_selection or ()
+        return any(place is not None and Spot.at(place.y).block == number for place in places)
 
     def selection_updated(self, selection: Selection | None) -> None:
         self._strips.clear()

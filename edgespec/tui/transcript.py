@@ -110,15 +110,16 @@ class Transcript:
         self.touch(Spot(number, block.head + first))
         self._measure(number)
 
-    def end(self, key: int | None) -> None:
-        """A block is whole; None: the one begun last."""
+    def end(self, key: int | None) -> int | None:
+        """A block is whole; None: the one begun last. Returns its number if it has other rows."""
         block = self._open if key is None else self.block(key)
         if block is None:
-            return
+            return None
         if block is self._open:
             self._open = None
-        block.end()
+        has_other_rows = block.end()
         self._changes(block)
+        return self._number(block) if has_other_rows else None
 
     def retract(self, key: int, tokens: int) -> None:
         """Cut a block back to its first tokens; what is appended goes there from now on."""

@@ -6,8 +6,9 @@ import re
 
 import pytest
 from test_token_view import ViewApp, painted
+from textual.geometry import Offset
 from textual.pilot import Pilot
-from textual.selection import SELECT_ALL
+from textual.selection import SELECT_ALL, Selection
 from waiting import wait_until
 
 from edgespec.tui.blocks import BlockContent
@@ -15,7 +16,7 @@ from edgespec.tui.rendered import MarkdownSetter
 from edgespec.tui.rows import Row
 from edgespec.tui.theme import LIGHT
 from edgespec.tui.token_view import Marking, TokenView
-from edgespec.tui.transcript import Mark, Voice
+from edgespec.tui.transcript import Mark, Spot, Voice
 
 MARKDOWN = "# Title\n\nSome **bold** words\n\n```python\nif x:\n    y\n```"
 
@@ -150,6 +151,30 @@ async def test_showing_another_conversation_replaces_everything() -> None:
         app.view.show([message(5, "a question", Voice.USER), message(6, "an answer")])
         assert seen(app.view).split()[1:] == ["a", "question", "an", "answer"]
         assert app.view.code_blocks(1) == []
+
+
+@pytest.mark.parametrize(("block", "stays"), [(0, True), (1, False)], ids=["question", "answer"])
+async def test_a_selection_ends_with_the_rows_it_was_made_in(block: int, stays: bool) -> None:
+    app = ViewApp()
+    async with app.run_test():
+        app.view.say(Voice.USER, "a question")
+        answer(app.view, 1, MARKDOWN, whole=False)
+        line = Spot(block, block).line
+        selection = Selection(Offset(3, line), Offset(6, line))
+        app.screen.selections = {app.view: selection}
+        app.view.end(1)
+        assert app.view.text_selection == (selection if stays else None)
+
+
+async def test_a_selection_stays_where_an_answer_ends_in_the_rows_it_had() -> None:
+    app = ViewApp()
+    async with app.run_test():
+        app.view.set_rendered(False)
+        answer(app.view, 1, MARKDOWN, whole=False)
+        selection = Selection(Offset(3, 0), Offset(6, 2))
+        app.screen.selections = {app.view: selection}
+        app.view.end(1)
+        assert app.view.text_selection == selection
 
 
 async def test_an_answer_cut_back_is_written_on_from_there() -> None:
