@@ -14,6 +14,7 @@ from edgespec.errors import TemplateError
 from edgespec.text.budget import DEFAULT_LIMITS, LimitReached, Limits
 from edgespec.text.sandbox import Refused, Sandbox
 from edgespec.text.sanitize import clean
+from edgespec.text.thoughts import THOUGHT_MARKS
 from edgespec.text.tokenizer import Tokenizer
 
 _CHATML = (
@@ -28,7 +29,9 @@ _CHATML_NOTE = (
 )
 _CONTROL = re.compile(r"<[^<>\s]{1,64}>|\[/?[A-Z_]{2,32}\]")
 _OPENERS = re.compile(r"([<\[])(?=\S)")
-_THOUGHT_MARKS = re.compile(r"(</?(?:seed:)?think(?:ing)?>|</?thought>|</?answer>|\[/?THINK\])")
+# marks at which a template may cut a reply
+_MARKS = (*THOUGHT_MARKS, *THOUGHT_MARKS.values(), "<answer>", "</answer>")
+_MARK = re.compile(f"({'|'.join(map(re.escape, _MARKS))})")
 _SANDBOX = Sandbox()
 # what a template can provoke without reaching anything that is not its own
 _FAULTS = (
@@ -272,7 +275,7 @@ class _Mask:
     def _hidden(self, message: Message) -> str:
         if message.role != "assistant":
             return self._around(message.content)
-        parts = _THOUGHT_MARKS.split(message.content)
+        parts = _MARK.split(message.content)
         return "".join(part if at % 2 else self._around(part) for at, part in enumerate(parts))
 
     def _around(self, said: str) -> str:

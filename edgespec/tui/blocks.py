@@ -18,10 +18,9 @@ _TAB = 4
 class BlockContent:
     """One message, as it is handed to the view.
 
-    key        a message's id; None for notes, which cannot be named later.
-    runs       one for each token, which is how tokens are numbered.
-    whole      nothing more will be added; an answer is then shown as Markdown.
-    thinking   the prompt has already opened a reasoning section.
+    key     a message's id; None for notes, which cannot be named later.
+    runs    one for each token, which is how tokens are numbered.
+    whole   nothing more will be added; an answer is then shown as Markdown.
     """
 
     key: int | None
@@ -29,7 +28,6 @@ class BlockContent:
     runs: tuple[tuple[str, Mark], ...] = ()
     label: str = ""
     whole: bool = True
-    thinking: bool = False
 
 
 class Block:
@@ -44,7 +42,6 @@ class Block:
         self.label = clean(content.label, one_line=True)
         self.whole = content.whole
         self.apart = False  # an empty row stands before it
-        self._thinking = content.thinking
         self._take(content.runs)
 
     def _take(self, runs: Sequence[tuple[str, Mark]]) -> None:
@@ -53,7 +50,7 @@ class Block:
         self._characters = len(text)
         self._line_ends = text.count("\n")
         self._sanitizer = Sanitizer()
-        self._reasoning = Reasoning(told=self._thinking)
+        self._reasoning = Reasoning()
         self._tokens: list[tuple[str, Mark]] = []
         self._ends: list[int] = []
         self._layout: Layout | None = None

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-_TAGS = {
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-    "[THINK]": "[/THINK]",
-}
-_CLOSING = tuple(_TAGS.values())
+from edgespec.text.thoughts import THOUGHT_MARKS
+
+_CLOSING = tuple(THOUGHT_MARKS.values())
 _LONGEST = max(len(tag) for tag in _CLOSING) + 1  # and the line end before it
 
 
@@ -25,18 +22,17 @@ class _Where(Enum):
 class Reasoning:
     """Finds the reasoning section of an answer while it is written, however it is cut into pieces.
 
-    The section stands at the beginning, behind a tag, or behind one that ends the prompt. A
-    closing tag that begins a line and that nothing opened says that the prompt did. Tags
-    elsewhere are text: an answer may speak about them.
+    The section stands at the beginning, behind a tag. A closing tag that begins a line and that
+    nothing opened says that the prompt did, so that all before it was a thought. Tags elsewhere
+    are text: an answer may speak about them.
 
     opened     where the reasoning begins; None without one.
     closed     where it ends; None while it goes on.
     resumed    where the answer begins, behind the tag.
     """
 
-    def __init__(self, *, told: bool = False) -> None:
-        """told: the prompt ends with an opening tag."""
-        self.opened: int | None = 0 if told else None
+    def __init__(self) -> None:
+        self.opened: int | None = None
         self.closed: int | None = None
         self.resumed = 0
         self._where = _Where.START
@@ -63,12 +59,12 @@ class Reasoning:
     def _begin(self, seen: str) -> None:
         text = seen.lstrip()
         start = len(seen) - len(text)
-        opening = next((tag for tag in _TAGS if text.startswith(tag)), None)
+        opening = next((tag for tag in THOUGHT_MARKS if text.startswith(tag)), None)
         if opening is not None:
             self.opened = start + len(opening)
         elif text.startswith(_CLOSING):
             self.opened = 0
-        elif not text or any(tag.startswith(text) for tag in (*_TAGS, *_CLOSING)):
+        elif not text or any(tag.startswith(text) for tag in (*THOUGHT_MARKS, *_CLOSING)):
             return
         if self.opened is None:
             self._where = _Where.ANSWER
@@ -78,7 +74,7 @@ class Reasoning:
             self._find_end(seen, 0)
 
     def _find_unopened(self, seen: str, start: int) -> None:
-        opening = min((at for tag in _TAGS if (at := seen.find(tag)) >= 0), default=None)
+        opening = min((at for tag in THOUGHT_MARKS if (at := seen.find(tag)) >= 0), default=None)
         self._find_end(seen[:opening], start, line_end="\n")
         if self.closed is not None:
             self.opened = 0

@@ -83,10 +83,10 @@ class TokenView(ScrollView, can_focus=False):
 
     # what is said
 
-    def begin(self, voice: Voice, key: int | None = None, *, thinking: bool = False) -> None:
+    def begin(self, voice: Voice, key: int | None = None) -> None:
         """Start a block at the end. key: a message's id; only answers with one have tokens to
-        choose from. thinking: the prompt has already opened a reasoning section."""
-        self.transcript.begin(BlockContent(key, voice, whole=False, thinking=thinking))
+        choose from."""
+        self.transcript.begin(BlockContent(key, voice, whole=False))
 
     def append(self, text: str, mark: Mark = Mark.PLAIN) -> None:
         """Add a token to the block begun, or cut back, last."""

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgespec.text.thoughts import THOUGHT_MARKS
 from edgespec.tui.blocks import BlockContent
 from edgespec.tui.layout import Manner
 from edgespec.tui.rows import Mark, Voice
@@ -32,9 +33,9 @@ PIECES = st.lists(
 )
 
 
-def found(text: str, *, told: bool = False) -> tuple[str | None, str]:
+def found(text: str) -> tuple[str | None, str]:
     """The reasoning in a text, and the answer."""
-    reasoning = Reasoning(told=told)
+    reasoning = Reasoning()
     reasoning.feed(text)
     if reasoning.opened is None:
         return None, text
@@ -72,16 +73,16 @@ def test_tags_elsewhere_are_text(text: str) -> None:
     assert found(text) == (None, text)
 
 
-def test_where_the_prompt_opens_the_section_it_begins_at_once() -> None:
-    assert found("hm</think>4", told=True) == ("hm", "4")
-    assert found("<think>hm</think>4", told=True) == ("hm", "4")
-    assert found("hm", told=True) == ("hm", "")
+@pytest.mark.parametrize(("opening", "closing"), THOUGHT_MARKS.items())
+def test_every_mark_of_a_thought_is_known(opening: str, closing: str) -> None:
+    assert found(f"{opening}hm{closing}4") == ("hm", "4")
+    assert found(f"hm\n{closing}4") == ("hm", "4")
 
 
-@given(pieces=PIECES, told=st.booleans())
-def test_how_the_text_is_cut_into_tokens_makes_no_difference(pieces: list[str], told: bool) -> None:
+@given(pieces=PIECES)
+def test_how_the_text_is_cut_into_tokens_makes_no_difference(pieces: list[str]) -> None:
     text = "".join(pieces)
-    at_once, in_pieces, by_characters = (Reasoning(told=told) for _ in range(3))
+    at_once, in_pieces, by_characters = (Reasoning() for _ in range(3))
     at_once.feed(text)
     for piece in pieces:
         in_pieces.feed(piece)
@@ -91,9 +92,9 @@ def test_how_the_text_is_cut_into_tokens_makes_no_difference(pieces: list[str], 
     assert len(places) == 1
 
 
-def thinking(*tokens: str, whole: bool = False, told: bool = False) -> Transcript:
+def thinking(*tokens: str, whole: bool = False) -> Transcript:
     transcript = Transcript(30)
-    transcript.begin(BlockContent(1, Voice.ANSWER, whole=False, thinking=told))
+    transcript.begin(BlockContent(1, Voice.ANSWER, whole=False))
     for token in tokens:
         transcript.append(token)
     if whole:
@@ -119,9 +120,9 @@ def test_a_thought_that_was_cut_off_is_folded_like_any_other() -> None:
     assert shown(thinking("<think>", "first", " then", whole=True)) == ["▸ thought for 2 tokens"]
 
 
-def test_a_thought_opened_by_the_prompt_is_folded_from_its_first_token_on() -> None:
-    transcript = thinking("two", told=True)
-    assert shown(transcript) == ["▸ thinking, 1 token so far", "two"]
+def test_a_thought_opened_by_the_prompt_is_folded_once_it_is_closed() -> None:
+    transcript = thinking("two", "\n")
+    assert shown(transcript) == ["two", ""]
     transcript.append("</think>")
     transcript.append("4")
     assert shown(transcript) == ["▸ thought for 1 token", "4"]
@@ -151,20 +152,18 @@ def test_the_answer_is_what_stands_behind_the_thought() -> None:
     assert thinking("a", "b").blocks[0].answer == "ab"
 
 
-@given(pieces=PIECES, told=st.booleans(), folded=st.booleans())
-def test_rows_that_grew_are_the_rows_of_the_whole(
-    pieces: list[str], told: bool, folded: bool
-) -> None:
+@given(pieces=PIECES, folded=st.booleans())
+def test_rows_that_grew_are_the_rows_of_the_whole(pieces: list[str], folded: bool) -> None:
     grown = Transcript(12)
     grown.set_manner(Manner(12, folded=folded))
-    grown.begin(BlockContent(1, Voice.ANSWER, whole=False, thinking=told))
+    grown.begin(BlockContent(1, Voice.ANSWER, whole=False))
     for piece in pieces:
         grown.append(piece)
         assert grown.rows
     runs = tuple((piece, Mark.PLAIN) for piece in pieces)
     whole = Transcript(12)
     whole.set_manner(Manner(12, folded=folded))
-    whole.show([BlockContent(1, Voice.ANSWER, runs, whole=False, thinking=told)])
+    whole.show([BlockContent(1, Voice.ANSWER, runs, whole=False)])
     assert grown.rows == whole.rows
 
 

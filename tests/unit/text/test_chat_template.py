@@ -15,6 +15,7 @@ from edgespec.text.template import (
     control_check,
     looks_like_control,
 )
+from edgespec.text.thoughts import THOUGHT_MARKS
 
 TALK = [
     Message("system", "Be brief."),
@@ -147,6 +148,13 @@ def test_old_thoughts_are_cut_out_and_the_rest_stays_apart():
     segments = template(QWEN_THINKING).segments(talk)
     assert text(segments) == template(QWEN_THINKING).render(talk)
     assert said(segments) == ["Why?", "Because.", "Sure?"]
+
+
+@pytest.mark.parametrize(("opening", "closing"), THOUGHT_MARKS.items())
+def test_a_template_may_cut_at_every_mark_of_a_thought(opening, closing):
+    source = CHATML.replace("message['content']", f"message['content'].split('{closing}')[-1]")
+    talk = [Message("user", "Why?"), Message("assistant", f"{opening}hm{closing}Because.")]
+    assert said(template(source).segments(talk)) == ["Why?", "Because."]
 
 
 SHOUTING = CHATML.replace("message['content']", "message['content'] | upper")
