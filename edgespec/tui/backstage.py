@@ -156,8 +156,8 @@ class Backstage:
 
     def _hear(self, said: Said) -> None:
         match said:
-            case Progress(text, share):
-                self._progress(clean(text, one_line=True), share)
+            case Progress(text):
+                self.note(text)
             case Ready():
                 if said.load == self.engine.latest_load:  # else another is loaded next
                     self._become_ready(said)
@@ -185,12 +185,6 @@ class Backstage:
                 self._stage.leave()
             case _:
                 assert_never(said)
-
-    def _progress(self, text: str, share: float | None) -> None:
-        if share is None:
-            self.note(text)
-        else:
-            self._loading = f"{text} {share:.0%}"
 
     def _become_ready(self, ready: Ready) -> None:
         info = ready.info

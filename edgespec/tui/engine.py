@@ -43,10 +43,9 @@ class ChatSetup:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A note from loading. share: how much of it is done, 0 to 1, where that is known."""
+    """A note from loading."""
 
     text: str
-    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

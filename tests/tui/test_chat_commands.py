@@ -162,7 +162,7 @@ async def test_new_and_regenerate_and_branch_and_copy() -> None:
 async def test_continue_and_replay_and_edit() -> None:
     cut = (plain("Half"), Finished(Stop.LENGTH))
     rest = (plain(" done"), Finished(Stop.END))
-    model = FakeModel(scripts=(cut, rest, (plain("Half"), plain(" done"), Finished(Stop.END))))
+    model = FakeModel(scripts=(cut, rest))
     async with chatting(model) as (app, pilot):
         await answered(app, pilot, "one")
         await command(app, pilot, "/continue")
