@@ -31,7 +31,7 @@ class BlockContent:
 
 
 class Block:
-    """A message that grows token by token and may be cut back; laid out when that is needed.
+    """A message that grows token by token; laid out when that is needed.
 
     Places in its text count characters of the sanitised text, tabs as four spaces.
     """
@@ -42,11 +42,8 @@ class Block:
         self.label = clean(content.label, one_line=True)
         self.whole = content.whole
         self.apart = False  # an empty row stands before it
-        self._take(content.runs)
-
-    def _take(self, runs: Sequence[tuple[str, Mark]]) -> None:
-        self._unread = runs
-        text = "".join([text for text, _ in runs])
+        self._unread: Sequence[tuple[str, Mark]] = content.runs
+        text = "".join([text for text, _ in content.runs])
         self._characters = len(text)
         self._line_ends = text.count("\n")
         self._sanitizer = Sanitizer()
@@ -147,12 +144,6 @@ class Block:
             return 0
         shown = self._tokens[-1][0][len(before) :].replace("\t", " " * _TAB)
         return self._layout.add(shown, mark, start)
-
-    def retract(self, tokens: int) -> None:
-        """Keep the first `tokens` tokens and be open again."""
-        self._read_all()
-        self.whole = False
-        self._take(self._tokens[:tokens])
 
     def end(self) -> bool:
         """Nothing more will be added; whether rows that were laid out are others now."""

@@ -61,10 +61,6 @@ class Export:
 
     path: str
 
-    @property
-    def as_json(self) -> bool:
-        return self.path.lower().endswith(".json")
-
 
 @dataclass(frozen=True, slots=True)
 class NewChat:

@@ -80,7 +80,7 @@ class Composer(Vertical):
         self._pastes, self._reads, self._still = 0, 0, False
         self._list = CompletionList(id="completion")
         self._chips = Chips(id="chips")
-        self.box = PromptBox(id="prompt", menu=self._list, holds=LONG_PASTE)
+        self.box = PromptBox(self._list, holds=LONG_PASTE, id="prompt")
 
     def compose(self) -> ComposeResult:
         yield self._list

@@ -28,8 +28,8 @@ _LEGEND = "✓ right  ✗ wrong  · unseen   ms draft+verify"
 class Inspector(Vertical):
     """Shows the rounds of one answer; the app adds rounds to `rounds` and calls `update_rows`.
 
-    A token is named by its answer's `key` and its `index` in the answer, from 0. Changes of what
-    was written go through `retract` and `steer`, so that nothing outdated is shown.
+    A token is named by its answer's `key` and its `index` in the answer, from 0. It stays what it
+    is: an answer that is rewritten from a token on is another one, with a key of its own.
     """
 
     class TokenChosen(Message):
@@ -138,16 +138,6 @@ class Inspector(Vertical):
             self._why_not = ""
             self._show_selected()
 
-    def retract(self, key: int, tokens: int) -> None:
-        """Keep what belongs to the first `tokens` tokens of an answer; the rest is rewritten."""
-        self.rounds.retract(key, tokens)
-        self._forget(key, tokens)
-
-    def steer(self, key: int, index: int, chosen: Alternative) -> None:
-        """Retract all from `index` on, where the chosen token stands now."""
-        self.rounds.steer(key, index, chosen)
-        self._forget(key, index)
-
     def clear(self) -> None:
         """Forget all answers, the rounds too."""
         self.rounds.clear()
@@ -216,13 +206,3 @@ class Inspector(Vertical):
         self._resting = None
         if self._selected is not None:
             self.post_message(self.Wanted(*self._selected))
-
-    def _forget(self, key: int, tokens: int) -> None:
-        """Drop what was explained of an answer's tokens from `tokens` on: they change."""
-        outdated = [at for at in self._explained if at[0] == key and at[1] >= tokens]
-        for at in outdated:
-            del self._explained[at]
-        if self._selected is None or self._selected[0] != key:
-            return
-        gone = self._selected[1] >= tokens and self.rounds.find(*self._selected) is None
-        self._set_selected(None if gone else self._selected, self._text)

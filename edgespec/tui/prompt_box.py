@@ -36,24 +36,6 @@ class Menu(Protocol):
     def close(self) -> None: ...
 
 
-class NoMenu:
-    """Never open."""
-
-    is_open = False
-
-    def chosen(self, text: str) -> None:
-        return None
-
-    def first(self, text: str) -> None:
-        return None
-
-    def move(self, step: int) -> None:
-        return None
-
-    def close(self) -> None:
-        return None
-
-
 class PromptBox(TextArea):
     """A text area that grows to a few lines and remembers what was sent."""
 
@@ -96,15 +78,13 @@ class PromptBox(TextArea):
     class TakenBack(Message):
         """Backspace was pressed where there is nothing to delete."""
 
-    def __init__(
-        self, *, id: str | None = None, menu: Menu | None = None, holds: int | None = None
-    ) -> None:
-        """holds: characters of a paste; one that is longer becomes a message. None = any."""
+    def __init__(self, menu: Menu, *, holds: int, id: str | None = None) -> None:
+        """holds: characters of a paste; one that is longer becomes a message."""
         super().__init__(
             id=id, highlight_cursor_line=False, placeholder="Ask something", soft_wrap=True
         )
         self.inputs = InputHistory()
-        self._menu: Menu = menu or NoMenu()
+        self._menu = menu
         self._holds = holds
         self._refused = ""  # what was put back since something was submitted last
 
@@ -174,7 +154,7 @@ class PromptBox(TextArea):
             text = await asyncio.to_thread(cleaned, event.text)
         else:
             text = cleaned(event.text)
-        if self._holds is not None and len(text) > self._holds:
+        if len(text) > self._holds:
             self.post_message(self.PastedLong(text))
         elif result := self._replace_via_keyboard(text, *self.selection):
             self.move_cursor(result.end_location)

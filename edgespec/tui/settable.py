@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from edgespec.errors import BadInput
 from edgespec.models.shown import shown
 from edgespec.options import AnswerOptions
-
-if TYPE_CHECKING:
-    from edgespec.decoding.sampling import Sampling
 
 Value = float | int | bool
 DEFAULT = "default"
@@ -88,13 +85,10 @@ def value_of(options: AnswerOptions, name: str) -> Value | None:
     return value
 
 
-def in_words(options: AnswerOptions, name: str, default: Sampling | None = None) -> str:
-    """One line, such as "temperature 0.3". default: what holds where nothing is set."""
+def in_words(options: AnswerOptions, name: str) -> str:
+    """One line, such as "temperature 0.3"."""
     value = value_of(options, name)
-    if value is not None:
-        return f"{name} {_written(value)}"
-    usual = getattr(default, name, None) if SETTINGS[name].sampling else None
-    return f"{name} {DEFAULT}" + (f" ({_written(usual)})" if usual is not None else "")
+    return f"{name} {DEFAULT if value is None else _written(value)}"
 
 
 def _read(setting: Setting, written: str) -> Value:

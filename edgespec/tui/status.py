@@ -273,12 +273,6 @@ def _squeezed(part: Part, too_much: int) -> Part | None:
     return replace(part, text=_cropped(part.text, room))
 
 
-def status_text(stats: Stats | None, drafting: Drafting, situation: Situation, width: int) -> str:
-    """The whole line, at most `width` cells wide."""
-    parts = fitted(status_parts(stats, drafting, situation), width)
-    return SEPARATOR.join(part.text for part in parts)
-
-
 def _cells(parts: Sequence[Part]) -> int:
     texts = sum(cell_len(part.text) for part in parts)
     return texts + len(SEPARATOR) * max(len(parts) - 1, 0)

@@ -89,7 +89,7 @@ class TokenView(ScrollView, can_focus=False):
         self.transcript.begin(BlockContent(key, voice, whole=False))
 
     def append(self, text: str, mark: Mark = Mark.PLAIN) -> None:
-        """Add a token to the block begun, or cut back, last."""
+        """Add a token to the block begun last."""
         self.transcript.append(text, mark)
 
     def extend(self, text: str) -> None:
@@ -114,15 +114,6 @@ class TokenView(ScrollView, can_focus=False):
         self._forget()
         self.transcript.show(blocks)
         self.update_rows(0.0)
-
-    def clear(self) -> None:
-        self.show(())
-
-    def retract(self, key: int, tokens: int) -> None:
-        """Keep the first `tokens` tokens of a block; what is appended next goes behind them."""
-        self.transcript.retract(key, tokens)
-        if self._chosen is not None and self._chosen[0] == key and self._chosen[1] >= tokens:
-            self._chosen = None
 
     def label(self, key: int, text: str) -> None:
         """Say something about a block, at the edge above it; "" takes it away."""

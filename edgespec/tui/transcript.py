@@ -121,14 +121,6 @@ class Transcript:
         self._changes(block)
         return self._number(block) if has_other_rows else None
 
-    def retract(self, key: int, tokens: int) -> None:
-        """Cut a block back to its first tokens; what is appended goes there from now on."""
-        block = self.block(key)
-        if block is not None:
-            block.retract(tokens)
-            self._open = block
-            self._changes(block)
-
     def label(self, key: int, text: str) -> None:
         block = self.block(key)
         if block is not None:

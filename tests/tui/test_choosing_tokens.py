@@ -197,15 +197,10 @@ async def test_choosing_a_token_far_away_brings_it_into_view() -> None:
         assert not app.view.following
 
 
-async def test_a_token_that_was_cut_off_is_no_longer_chosen() -> None:
+async def test_where_another_conversation_is_shown_no_token_is_chosen() -> None:
     app = ChoosingApp()
     async with app.run_test(size=(40, 10)):
         talk(app.view)
-        app.view.select(7, 5)
-        app.view.retract(7, 5)
-        assert app.view.selected is None
         app.view.select(7, 4)
-        app.view.retract(7, 5)
-        assert app.view.selected == (7, 4)
-        app.view.clear()
+        app.view.show(())
         assert app.view.selected is None

@@ -51,7 +51,7 @@ async def test_nothing_hostile_reaches_the_terminal_in_any_manner() -> None:
         )
         @given(said=SAID, label=NASTY)
         def say(said: list[str], label: str) -> None:
-            view.clear()
+            view.show(())
             view.say(Voice.USER, said[0])
             view.begin(Voice.ANSWER, 1)
             for text in said:

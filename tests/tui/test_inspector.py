@@ -86,16 +86,6 @@ async def test_the_selected_token_is_marked_and_its_round_too() -> None:
         assert not styles["✓ means"].reverse
 
 
-async def test_a_selected_token_that_is_retracted_is_no_longer_shown() -> None:
-    async with inspecting(*ANSWER) as (_, inspector, _):
-        inspector.select(1, 8)
-        inspector.retract(1, 4)
-        assert inspector.selected is None
-        inspector.select(1, 2)
-        inspector.retract(1, 3)
-        assert inspector.selected == (1, 2)
-
-
 async def test_selecting_a_token_of_another_answer_shows_the_rounds_of_that_one() -> None:
     app, inspector = filled(*ANSWER)
     async with app.run_test(size=SIZE) as pilot:

@@ -12,14 +12,15 @@ from rich.cells import cell_len
 from edgespec.decoding.events import Event
 from edgespec.decoding.stats import Stats
 from edgespec.tui.status import (
+    SEPARATOR,
     Drafting,
     Situation,
     Tone,
     costs,
+    fitted,
     show_mode_notice,
     speculation_notice,
     status_parts,
-    status_text,
 )
 
 WIDE = 400
@@ -33,6 +34,12 @@ def folded(events: tuple[object, ...] = SHORT, plain_speed: float | None = 10.0)
         assert isinstance(event, Event)
         stats = stats.after(event, number / 10)
     return stats
+
+
+def status_text(stats: Stats | None, drafting: Drafting, situation: Situation, width: int) -> str:
+    """The line as it stands on a screen of this width."""
+    parts = fitted(status_parts(stats, drafting, situation), width)
+    return SEPARATOR.join(part.text for part in parts)
 
 
 def drafting_of(*events: object) -> Drafting:

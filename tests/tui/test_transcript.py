@@ -170,31 +170,6 @@ def test_tokens_are_numbered_by_the_calls_that_added_them() -> None:
     assert [block.token_at(place) for place in (0, 2, 3, 9, 10, 11)] == [0, 0, 2, 2, 3, 4]
 
 
-@given(
-    kept=st.lists(TEXTS, max_size=6),
-    dropped=st.lists(TEXTS, max_size=4),
-    new=st.lists(TEXTS, max_size=4),
-)
-def test_what_is_cut_back_and_written_anew_is_as_if_it_had_been_written_so_at_once(
-    kept: list[str], dropped: list[str], new: list[str]
-) -> None:
-    transcript = written(12, *kept, *dropped)
-    assert transcript.rows
-    transcript.retract(1, len(kept))
-    for token in new:
-        transcript.append(token)
-    assert transcript.rows == written(12, *kept, *new).rows
-
-
-def test_a_block_that_was_whole_is_open_again_once_it_is_cut_back() -> None:
-    transcript = written(20, "an", " answer")
-    transcript.end(1)
-    transcript.say(Voice.NOTE, "stopped")
-    transcript.retract(1, 1)
-    transcript.append(" apple")
-    assert lines(transcript) == ["an apple", "", "stopped"]
-
-
 def test_a_note_said_while_an_answer_is_written_stays_below_it() -> None:
     transcript = written(20, "an answer")
     transcript.say(Voice.NOTE, "by the way")

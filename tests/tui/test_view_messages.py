@@ -177,20 +177,6 @@ async def test_a_selection_stays_where_an_answer_ends_in_the_rows_it_had() -> No
         assert app.view.text_selection == selection
 
 
-async def test_an_answer_cut_back_is_written_on_from_there() -> None:
-    app = ViewApp()
-    async with app.run_test(size=(40, 10)):
-        answer(app.view, 1, "one", " **two**", " three")
-        app.view.say(Voice.NOTE, "stopped")
-        app.view.retract(1, 2)
-        app.view.append(" four")
-        app.view.update_rows(0.0)
-        assert painted(app.view)[:3] == ["  one **two** four", "", "  stopped"]
-        app.view.end(1)
-        app.view.update_rows(0.0)
-        assert painted(app.view)[0] == "  one two four"
-
-
 async def test_code_is_given_as_it_was_written() -> None:
     app = ViewApp()
     async with app.run_test():
