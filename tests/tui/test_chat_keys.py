@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+
 import pytest
 from chatting import ANSWER, WIDE, answered, chatting, command, notice, running, shown, status
 from fake_model import SHORT, FakeModel, endless, plain, setup_for
@@ -11,7 +14,7 @@ from waiting import wait_until
 from edgespec.decoding.events import Finished, Stop
 from edgespec.tui.app import ChatApp
 from edgespec.tui.help_screen import HelpScreen
-from edgespec.tui.keys import KEYS, USES
+from edgespec.tui.keys import ACTIONS, KEYS, USES
 from edgespec.tui.theme import DARK, LIGHT
 from edgespec.tui.token_view import Marking
 
@@ -219,12 +222,27 @@ async def test_f1_shows_every_key_and_escape_closes_it() -> None:
         assert app.backstage.busy, "Escape closed the help, it must not have stopped the answer"
 
 
-async def test_every_key_of_the_table_is_bound_and_no_key_twice() -> None:
-    async with chatting(FakeModel()) as (app, _):
-        keys = [use.key for _, use in USES]
-        assert len(keys) == len(set(keys))
+async def test_every_key_of_the_table_does_what_stands_there_and_no_key_stands_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+
+    def recorder(name: str, action: Callable[..., None]) -> Callable[..., None]:
+        @wraps(action)  # which says how much it is given
+        def act(app: ChatApp, *given: object) -> None:
+            done.append(f"{name}({', '.join(map(repr, given))})" if given else name)
+
+        return act
+
+    for name in ACTIONS:
+        recorded = recorder(name, getattr(ChatApp, f"action_{name}"))
+        monkeypatch.setattr(ChatApp, f"action_{name}", recorded)
+    async with chatting(FakeModel()) as (app, pilot):
+        app.view.marking = Marking.INSPECT  # where the arrows go from token to token
         for _, use in USES:
-            assert callable(getattr(app, f"action_{use.name}", None)), use.action
+            await pilot.press(use.key)
+        assert done == [use.action for _, use in USES]
+        assert len({use.key for _, use in USES}) == len(USES)
 
 
 async def test_the_palette_lists_every_action_and_every_command() -> None:
