@@ -1,9 +1,9 @@
 """Text that may be shown in a terminal: nothing in it moves the cursor or hides what it says.
 
 Dropped: control characters but newline and tab; whole escape sequences, both the 7-bit and the
-8-bit kind; bidi controls; invisible format characters, tags included; lone surrogates. Joiners
-and variation selectors stay, since emoji and several scripts are spelled with them. Every kind
-of line end becomes a newline.
+8-bit kind; bidi controls; invisible characters, such as fillers and tags; lone surrogates.
+Joiners and variation selectors stay, since emoji and several scripts are spelled with them.
+Every kind of line end becomes a newline.
 
 The body of an OSC, DCS, APC, PM or SOS sequence ends at its terminator (ST or BEL), at a cancel
 character, at a line end (which stays), at the next escape, or after 4096 characters: what
@@ -18,8 +18,9 @@ from enum import Enum, auto
 _LONGEST_SEQUENCE = 4096
 _LINE_ENDS = "\n\r\u2028\u2029"
 _INVISIBLE = (
-    "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
-    "\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
+    "\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
 )
 _SPECIAL = re.compile(f"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_INVISIBLE}]")
 

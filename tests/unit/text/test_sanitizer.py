@@ -12,6 +12,14 @@ from edgespec.text.sanitize import Sanitizer, clean
 DRAWN = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
 DRAWN |= set(range(0x13430, 0x13440))
 JOINERS = "\u200c\u200d"
+FILLERS = "\u115f\u1160\u17b4\u17b5\u3164\uffa0"
+# what Unicode wants ignored where it is not known (Default_Ignorable_Code_Point), but for joiners
+# and variation selectors
+IGNORABLE = (
+    *map(ord, FILLERS), 0xAD, 0x61C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F),
+    *range(0x2060, 0x2070), 0xFEFF, *range(0xFFF0, 0xFFF9), *range(0x1BCA0, 0x1BCA4),
+    *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE0100), *range(0xE01F0, 0xE1000),
+)  # fmt: skip
 NASTY = (
     "\x1b\x9b\x9d\x90\x98\x9c\x9e\x9f[]PX^_\\\x07\x18\x1a\r\n\t\x00\x7f\x85\u2028\u2029\u202e\u2066"
     "\u200b\u200d\ufe0f\u00ad\ufeff\ud800\udfff\U000e0041;05m?!é字👍 (#~"
@@ -59,11 +67,14 @@ def test_clean_text_stays_as_it_is(text):
 
 
 @settings(deadline=None)
-@given(
-    st.text(st.characters(exclude_categories=["C", "Zl", "Zp"], exclude_characters="\u3164\uffa0"))
-)
+@given(st.text(st.characters(exclude_categories=["C", "Zl", "Zp"], exclude_characters=FILLERS)))
 def test_ordinary_text_of_any_language_passes_unchanged(text):
     assert clean(text) == text
+
+
+def test_nothing_that_cannot_be_seen_is_shown():
+    shown = [f"U+{code:04X}" for code in IGNORABLE if clean(f"a{chr(code)}b") != "ab"]
+    assert not shown
 
 
 def test_every_control_and_format_character_of_unicode_is_judged_right():
