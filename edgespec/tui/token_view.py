@@ -90,18 +90,16 @@ class TokenView(ScrollView, can_focus=False):
 
     def append(self, text: str, mark: Mark = Mark.PLAIN) -> None:
         """Add a token to the block begun last."""
-        self.transcript.append(text, mark)
+        self._leave_selection_in(self.transcript.append(text, mark))
 
     def extend(self, text: str) -> None:
         """Add to the last token, as text that appears once an answer has ended."""
-        self.transcript.extend(text)
+        self._leave_selection_in(self.transcript.extend(text))
 
     def end(self, key: int | None = None) -> None:
         """A block is whole; None: the one begun last."""
         anchor = self.transcript.anchor(self.scroll_offset.y)
-        number = self.transcript.end(key)
-        if number is not None and self._is_selected_in(number):
-            self.screen.clear_selection()
+        self._leave_selection_in(self.transcript.end(key))
         if not self.following:
             self._settle(self.transcript.find(anchor))
 
@@ -297,10 +295,14 @@ class TokenView(ScrollView, can_focus=False):
 
     # copying
 
-    def _is_selected_in(self, number: int) -> bool:
-        """Whether a selection begins or ends within a block: it is given in lines of it."""
+    def _leave_selection_in(self, number: int | None) -> None:
+        """Give up a selection that begins or ends in a block, if any, of which rows have changed:
+        it is given in lines."""
+        if number is None:
+            return
         places = self.text_selection or ()
-        return any(place is not None and Spot.at(place.y).block == number for place in places)
+        if any(place is not None and Spot.at(place.y).block == number for place in places):
+            self.screen.clear_selection()
 
     def selection_updated(self, selection: Selection | None) -> None:
         self._strips.clear()

@@ -8,7 +8,7 @@ known, and by their line, which stays: it counts within the message.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -95,20 +95,25 @@ class Transcript:
             block = self._add(content)
             self._open = None if content.whole else block
 
-    def append(self, text: str, mark: Mark = Mark.PLAIN) -> None:
-        """Add a token to the block begun last."""
-        assert self._open is not None, "nothing was begun"
-        self._grew(self._open, self._open.append(text, mark))
+    def append(self, text: str, mark: Mark = Mark.PLAIN) -> int | None:
+        """Add a token to the block begun last. Returns the block's number where rows before its
+        last one are others now, as where a thought is closed."""
+        return self._grow(lambda block: block.append(text, mark))
 
-    def extend(self, text: str) -> None:
-        """Add to the last token of the block begun last."""
-        assert self._open is not None, "nothing was begun"
-        self._grew(self._open, self._open.extend(text))
+    def extend(self, text: str) -> int | None:
+        """Add to the last token of the block begun last. Returns what append() does."""
+        return self._grow(lambda block: block.extend(text))
 
-    def _grew(self, block: Block, first: int) -> None:
-        number = self._number(block)
+    def _grow(self, add: Callable[[Block], int]) -> int | None:
+        block = self._open
+        assert block is not None, "nothing was begun"
+        number, had = self._number(block), block.is_laid_out(self.manner)
+        last = len(block.rows(self.manner)) - 1 if had else 0
+        first = add(block)
+        has_other_rows = had and (first < last or not block.is_laid_out(self.manner))
         self.touch(Spot(number, block.head + first))
         self._measure(number)
+        return number if has_other_rows else None
 
     def end(self, key: int | None) -> int | None:
         """A block is whole; None: the one begun last. Returns its number if it has other rows."""

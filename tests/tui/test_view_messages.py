@@ -166,6 +166,27 @@ async def test_a_selection_ends_with_the_rows_it_was_made_in(block: int, stays: 
         assert app.view.text_selection == (selection if stays else None)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "more", "stays"),
+    [
+        (("one\n", "two"), " three", True),
+        (("one\n", "two"), "\n</think>", False),
+        (("<think>", "one\n", "two"), " three", False),
+    ],
+    ids=["grown", "closed", "folded"],
+)
+async def test_a_selection_stays_while_text_is_added_behind_it_but_not_where_rows_change(
+    tokens: tuple[str, ...], more: str, stays: bool
+) -> None:
+    app = ViewApp()
+    async with app.run_test():
+        answer(app.view, 1, *tokens, whole=False)
+        selection = Selection(Offset(3, 0), Offset(4, 1))
+        app.screen.selections = {app.view: selection}
+        app.view.append(more)
+        assert app.view.text_selection == (selection if stays else None)
+
+
 async def test_a_selection_stays_where_an_answer_ends_in_the_rows_it_had() -> None:
     app = ViewApp()
     async with app.run_test():
