@@ -41,6 +41,7 @@ class Auto:
 
     def begin(self, request: Request) -> None:
         self._off, self._fault, self._tokens, self._seconds = [], "", 0.0, 0.0
+        self._cost.at(len(request.prompt))
         credit_s = CREDIT * self._cost.seconds(1)
         self._credit_s = {source: credit_s for source in self._sources if source.probes}
         self._tried = []

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from edgespec.decoding.request import Request
+from edgespec.decoding.sampling import Sampling
 from edgespec.planning.cost import CostCurve
+from edgespec.planning.planner import Auto
 
 MEASURED = {1: 1.0, 2: 1.75, 4: 1.81, 8: 3.22}
 
@@ -120,3 +123,11 @@ def test_what_is_learned_of_a_width_does_not_depend_on_the_text_being_long() -> 
         cost.observe(1, 0.015)
     assert cost.seconds(4) == pytest.approx(0.050, rel=0.05)
     assert cost.seconds(1) == pytest.approx(0.015, rel=0.05)
+
+
+def test_an_answer_begins_with_the_costs_of_its_own_text_not_of_the_last_one() -> None:
+    cost = CostCurve({1: 1.0, 4: 2.0}, context=100, token_s=1e-3)
+    cost.at(4000)
+    prompt = np.zeros(100, dtype=np.int32)
+    Auto([], cost).begin(Request(prompt, Sampling(0.0, seed=0), 1))
+    assert cost.seconds(1) == pytest.approx(1.0)
