@@ -34,7 +34,7 @@ READING = 0.04  # share of an answer's time that reading may cost a model that i
 PATIENCE = 3.0  # times its cost, how much a model must be missed before a dear prompt is read
 HOPED_GAIN = 1.05  # a model as often right as hoped must pay this well, or is not tried
 FIRST_TRY = 6  # guesses of a model that nothing is known of yet
-_KEEP, _EXPECTATION = 0.85, 2.0  # of a past attempt's weight; attempts a prior counts as
+_KEEP, _EXPECTATION = 0.92, 2.0  # of a past attempt's weight; attempts a prior counts as
 
 
 @dataclass(slots=True)

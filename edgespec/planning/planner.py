@@ -18,7 +18,7 @@ CAUTION = 0.1  # share by which what a draft costs more than a plain pass must b
 KEEP = 0.9  # weight of the past in the pace, at each new round
 CREDIT, MOST_CREDIT = 1.0, 4.0  # plain passes that a source may lose at first, and ever
 TRUSTED_DEBT = 2.0  # plain passes that a source may owe while its offers look good
-DEEPEST_DEBT = 2.5  # plain passes; bad luck with wide drafts must not park a good source for ever
+DEEPEST_DEBT = 2.1  # plain passes; bad luck with wide drafts must not park a good source for ever
 INTEREST = 0.015  # share of all time that a source which must be tried may lose in the long run
 
 

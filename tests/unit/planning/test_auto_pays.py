@@ -222,3 +222,19 @@ def test_the_time_saved_up_for_trying_is_bounded() -> None:
     assert told.relative < 1.02
     late = [r for r in told.rounds if r.index > 5000]
     assert sum(bool(r.guesses) for r in late) < 0.2 * len(late)
+
+
+def test_one_wide_draft_that_was_wrong_does_not_park_a_good_model() -> None:
+    """Sixteen guesses at 0.28 passes each and their check cost seven passes at once."""
+    seconds = dict(zip((1, 2, 4, 8, 16), (1.0, 1.44, 1.83, 2.38, 2.55), strict=True))
+    bf16 = CostCurve({rows: T1 * passes for rows, passes in seconds.items()}).seconds
+    speeds = list[float]()
+    for seed in range(8):
+        machine, cost, guess_s = machine_for(bf16), curve(bf16), 0.28 * T1
+        drafter = Guesses(machine, always(0.9), guess_s, seed=seed)
+        auto = Auto([ModelSource(drafter, cost, guess_s)], cost)
+        for _ in range(5):
+            machine.now = 0.0
+            speeds.append(1 / run(machine, auto, 128).relative)
+    assert np.median(speeds) > 1.5
+    assert np.quantile(speeds, 0.1) > 1.15, "in nine answers of ten"
