@@ -241,7 +241,7 @@ def test_a_draft_model_may_have_a_turned_window_and_still_guesses(mlx_models: Ml
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen3_next"])
-def test_a_pass_interrupted_half_way_leaves_the_session_whole(
+def test_a_pass_interrupted_half_way_leaves_nothing_that_is_half_done(
     mlx_models: MlxModels, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
     """Ctrl+C may come when some layers have added their rows and others have not."""
@@ -259,6 +259,7 @@ def test_a_pass_interrupted_half_way_leaves_the_session_whole(
     with pytest.raises(KeyboardInterrupt):
         target.verify(Draft.chain([5, 6], "test"))
     monkeypatch.setattr(type(last), "__call__", forward)
+    assert read(target, tokens) == 0, "it is read anew"
     assert np.array_equal(_row(target), before)
 
 
