@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import platform
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgespec.models.processor import processor_name
+from edgespec.models.programs import output_of
 
-_WAIT_S = 3.0
 _NVIDIA_DRIVER = Path("/proc/driver/nvidia/gpus")
 _AMD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 
@@ -64,7 +62,7 @@ def _nvidia() -> tuple[Gpu, ...]:
         if line.startswith("Model:")
     ]
     if not names:
-        told = _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
+        told = output_of("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
         names = [line.strip() for line in told.splitlines() if line.strip()]
     return tuple(Gpu("nvidia", name) for name in names)
 
@@ -80,7 +78,7 @@ def _amd() -> tuple[Gpu, ...]:
             nodes.append(Gpu("amd", names[0] if names else "AMD GPU"))
     if nodes:
         return tuple(nodes)
-    told = _output("rocm-smi", "--showproductname", "--csv")
+    told = output_of("rocm-smi", "--showproductname", "--csv")
     rows = [line.split(",") for line in told.splitlines() if line.startswith("card")]
     return tuple(Gpu("amd", row[1] if len(row) > 1 else "AMD GPU") for row in rows)
 
@@ -90,23 +88,3 @@ def _lines_of(file: Path) -> list[str]:
         return file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
-
-
-def _output(program: str, *arguments: str) -> str:
-    """What a program prints; empty when it is not there, fails, or does not answer in time."""
-    path = shutil.which(program)
-    if path is None:
-        return ""
-    try:
-        done = subprocess.run(
-            [path, *arguments],
-            capture_output=True,
-            timeout=_WAIT_S,
-            check=True,
-            encoding="utf-8",
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import platform
-import shutil
-import subprocess
 from pathlib import Path
+
+from edgespec.models.programs import output_of
 
 _TOLD_BY_LINUX = Path("/proc/cpuinfo")
 _TELLING = (
@@ -22,7 +22,6 @@ _TELLING = (
     "CPU revision",
     "Features",
 )  # what does not change while it runs, on x86 and on ARM
-_WAIT_S = 3.0
 
 
 def processor_name() -> str:
@@ -59,18 +58,6 @@ def _first_core(file: Path) -> dict[str, str]:
 
 def _brand() -> str:
     """What macOS calls the processor; empty elsewhere."""
-    if platform.system() != "Darwin" or (sysctl := shutil.which("sysctl")) is None:
+    if platform.system() != "Darwin":
         return ""
-    try:
-        done = subprocess.run(
-            [sysctl, "-n", "machdep.cpu.brand_string"],
-            capture_output=True,
-            timeout=_WAIT_S,
-            check=True,
-            encoding="utf-8",
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
+    return output_of("sysctl", "-n", "machdep.cpu.brand_string").strip()

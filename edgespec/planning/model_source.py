@@ -121,7 +121,8 @@ class ModelSource:
         if not self._past.weight:
             room = min(room, FIRST_TRY)
         left = min(HORIZON, self._left - state.index)
-        reading_s, anew = self._reading_s(state), self._begins_anew(state)
+        unread = self.proposer.unread(state.tokens)
+        reading_s, anew = self._reading_s(unread), self._begins_anew(state, unread)
         cheap = self._hopeful and reading_s < READING * left * self._cost.seconds(1)
         first = self._read_to < 0
         paid = self._missed_s >= reading_s * (PATIENCE if first else 1.0)
@@ -159,15 +160,15 @@ class ModelSource:
         typical = self._luck.typical
         return typical if self._past.weight else min(typical, self.proposer.hope)
 
-    def _reading_s(self, state: State) -> float:
+    def _reading_s(self, unread: int) -> float:
         """Seconds to read what the drafter has not seen; a token or two ride with its pass."""
-        return max(0, self.proposer.unread(state.tokens) - RIDES_ALONG) * self._read_s
+        return max(0, unread - RIDES_ALONG) * self._read_s
 
-    def _begins_anew(self, state: State) -> bool:
+    def _begins_anew(self, state: State, unread: int) -> bool:
         """Whether it must read more than it missed while it rested: a prompt, or another part of
         a text that is too long for it."""
         missed = len(state.tokens) - self._read_to
-        return self._read_to < 0 or self.proposer.unread(state.tokens) > missed + RIDES_ALONG
+        return self._read_to < 0 or unread > missed + RIDES_ALONG
 
     def _draft(self, state: State, budget: WhilePays, pace: float, anew: bool) -> Draft:
         self._drafted = draft = self.proposer.propose(state, budget)

@@ -20,14 +20,10 @@ Cli = Callable[..., Result]
 
 
 @pytest.fixture
-def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def snapshot(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A pair in the hub's cache, its target with a copy."""
-    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "OLLAMA_MODELS", "LLAMA_CACHE"):
-        monkeypatch.delenv(name, raising=False)
-    for module in ("found", "deleting"):
-        monkeypatch.setattr(f"edgespec.models.{module}.hub_cache", lambda: tmp_path / "hub")
     files = {"t.gguf": weights(1), "d.gguf": weights(2)}
-    folder = hub_repo(tmp_path / "hub", "org/M", files)
+    folder = hub_repo(cache, "org/M", files)
     monkeypatch.setattr("edgespec.models.copies.fingerprint", lambda path: path.stem)
     copy = place_of_copy(folder / "t.gguf", 1) / "t"
     copy.mkdir(parents=True)

@@ -20,6 +20,7 @@ from edgespec.cli import doctor, machine
 from edgespec.cli.doctor import State, check_backend
 from edgespec.cli.machine import Gpu
 from edgespec.errors import BackendMissing
+from edgespec.models import programs
 
 Cli = Callable[..., Result]
 
@@ -185,8 +186,8 @@ def test_a_driver_tool_that_hangs_is_not_waited_for(
         waits.append(timeout)
         raise subprocess.TimeoutExpired(command, timeout)
 
-    monkeypatch.setattr(machine.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(machine.subprocess, "run", hangs)
+    monkeypatch.setattr(programs.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(programs.subprocess, "run", hangs)
     monkeypatch.setattr(machine, "_NVIDIA_DRIVER", tmp_path / "none")
     monkeypatch.setattr(machine, "_AMD_NODES", tmp_path / "none")
     assert (*machine._nvidia(), *machine._amd()) == ()
