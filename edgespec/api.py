@@ -18,9 +18,11 @@ from edgespec.demo import best_format
 from edgespec.desk import Desk
 from edgespec.errors import BadInput, EdgespecError
 from edgespec.loading import Loaded, Report, no_draft_model, open_pair
+from edgespec.measuring import chosen_on
 from edgespec.models.choices import WITHOUT_DRAFT_MODEL, as_chosen, not_used
 from edgespec.models.id_table import vocabulary_digest
-from edgespec.models.pairs import Pair, resolve
+from edgespec.models.installed import mark_used
+from edgespec.models.pairs import Pair, names_a_pair, resolve
 from edgespec.options import (
     AnswerOptions,
     AnswerSettings,
@@ -68,6 +70,7 @@ def load(
     settings: fields of LoadOptions and Speculation. report: gets one line for each step. tuned:
     whether to guess as `edgespec tune` chose for this target; None = where no draft is named and
     nothing says how to guess.
+    That a pair was loaded is noted for the next time nothing is named.
     Raises: NotFound, BadInput, ModelFileError, IncompatiblePair, OutOfMemory, BackendMissing.
     """
     given: dict[str, Any] = {_ALIASES.get(name, name): v for name, v in settings.items()}
@@ -84,9 +87,11 @@ def load(
     speculation = _with(speculation or Speculation(), given)
     if given:
         raise BadInput(f"load() knows no setting '{next(iter(given))}'.")
-    if tuned and draft is None:
-        return _as_tuned(chosen, options, speculation, report)
-    return _opened(chosen, options, speculation, report)
+    opened = _as_tuned if tuned and draft is None else _opened
+    model = opened(chosen, options, speculation, report)
+    if target is None and names_a_pair(pair):
+        mark_used(chosen.name)
+    return model
 
 
 def _opened(pair: Pair, options: LoadOptions, speculation: Speculation, report: Report) -> Model:
@@ -108,7 +113,7 @@ def _model(loaded: Loaded, speculation: Speculation) -> Model:
 
 def _as_tuned(pair: Pair, options: LoadOptions, speculation: Speculation, report: Report) -> Model:
     """The pair as `edgespec tune` chose, or else as it is, with a note of why."""
-    found, choice = as_chosen(pair)
+    found, choice = as_chosen(pair, lambda target: chosen_on(target, options))
     if choice is None:
         return _opened(found, options, speculation, report)
     proposer, tokens = choice.proposer, choice.draft_tokens

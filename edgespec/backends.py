@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import psutil
 
+from edgespec import cgroups
 from edgespec.decoding.draft import Tokens
 from edgespec.decoding.session import MOST_ROWS, Session
 from edgespec.errors import BackendMissing, NotFound
@@ -21,10 +22,14 @@ GROUP = "edgespec.backends"
 
 @dataclass(frozen=True, slots=True)
 class DeviceMemory:
-    """What a GPU has free. unified: it is a part of main memory."""
+    """What a GPU has free.
+
+    unified: it is a part of main memory. partial: it may hold some of a model's layers only.
+    """
 
     free_bytes: int
     unified: bool
+    partial: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,8 @@ class BackendProbe:
     """What an installed backend says about itself.
 
     gpu: whether it can use one at all. gpu_memory: of the GPUs that hold its models. formats: of
-    models that it takes, its own first. makeshift: too slow here to be chosen unasked.
+    models that it takes, its own first. makeshift: too slow here to be chosen unasked. build: what
+    differs between builds of one version.
     """
 
     name: str
@@ -42,6 +48,12 @@ class BackendProbe:
     gpu_memory: tuple[DeviceMemory, ...] = ()
     formats: tuple[str, ...] = ("gguf",)
     makeshift: bool = False
+    build: str = ""
+
+    @property
+    def identity(self) -> str:
+        """What was found to be fastest with it is so for this alone."""
+        return "|".join((self.name, self.version, *self.devices, self.build))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +70,14 @@ class Placement:
 
 
 def physical_cores() -> int:
-    """Those this process may use; hyper-threads do not help matrix kernels."""
+    """Those this process may use; hyper-threads do not help matrix kernels.
+
+    A container's share of processor time counts too: threads beyond it are made to wait.
+    """
     physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
-    return max(1, min(physical, allowed))
+    granted = cgroups.processors(cgroups.membership(), cgroups.ROOT) or physical
+    return max(1, min(physical, allowed, granted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +110,7 @@ class LoadedModel(Protocol):
 
     @property
     def identity(self) -> str:
-        """What measurements of this model are valid for: file, backend version, device."""
+        """What measurements of this model are valid for: file, backend and its build, device."""
         ...
 
     def session(self, options: SessionOptions) -> Session:

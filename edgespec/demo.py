@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,13 +12,12 @@ from edgespec import backends
 from edgespec.backends import Backend, Placement, Requantizes
 from edgespec.errors import BackendFailed, EdgespecError
 from edgespec.loading import DEFAULT_CONTEXT, Report
-from edgespec.measuring import measured_session
+from edgespec.measuring import made_on, measured_session
 from edgespec.models.available import busy
 from edgespec.models.gguf import read_header
 from edgespec.models.identity import fingerprint
 from edgespec.models.installed import trained_dir
 from edgespec.models.pairs import DEMO, Pair
-from edgespec.models.processor import processor_identity
 from edgespec.models.store import cache_dir, find_demo, write_atomically
 from edgespec.options import LoadOptions
 from edgespec.planning.measure import Measurement
@@ -33,7 +31,8 @@ _WIDE_SHARE = 0.5  # rounds that are expected to check a draft of three
 def best_format(pair: Pair, options: LoadOptions, report: Report) -> Pair:
     """The demo's weights as they are shipped, or in another format where passes are cheaper so.
 
-    Decided once a machine, by measurement at rest; the copy and the decision live in the cache.
+    Decided once for each machine and build of the backend, by measurement at rest; the copy and
+    the decision live in the cache.
     """
     if pair.name != DEMO and not _trained_for_it(pair):
         return pair
@@ -48,7 +47,8 @@ def best_format(pair: Pair, options: LoadOptions, report: Report) -> Pair:
         folder.mkdir(parents=True, exist_ok=True)
         # two first runs at once would write one file twice
         with FileLock(folder / "lock", timeout=_PATIENCE_S):
-            return _decided(_Choice(backend, writer, pair, copy), options, report)
+            choice = _Choice(backend, writer, pair, copy, made_on(backend))
+            return _decided(choice, options, report)
     except (OSError, Timeout, BackendFailed) as error:
         report(f"no {_FORMAT} copy in {folder} ({error}); answering with the weights as shipped")
         return pair
@@ -65,17 +65,17 @@ def _trained_for_it(pair: Pair) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """The pair as shipped, and where its copy in another format lives."""
+    """The pair as shipped, and where its copy in another format lives. here: as made_on()."""
 
     backend: type[Backend]
     writer: Requantizes
     pair: Pair
     copy: Path
+    here: str
 
     @property
     def decision(self) -> Path:
-        here = hashlib.sha256(processor_identity().encode()).hexdigest()[:12]
-        return self.copy.with_suffix(f".{here}.choice")  # two machines may share a cache
+        return self.copy.with_suffix(f".{self.here}.choice")
 
     def remembered(self) -> str:
         """What was decided before; empty where nothing readable was."""
@@ -83,6 +83,13 @@ class _Choice:
             return self.decision.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
+
+    def remember(self, decision: str, report: Report) -> None:
+        """Keep what was decided; where that cannot be written, the next start decides again."""
+        try:
+            write_atomically(self.decision, decision.encode())
+        except EdgespecError as error:
+            report(f"the choice of a number format is not kept: {error}")
 
     def copy_is_sound(self) -> bool:
         try:
@@ -108,7 +115,7 @@ def _decided(choice: _Choice, options: LoadOptions, report: Report) -> Pair:
     better = _round_seconds(copied) < _round_seconds(shipped)
     at_rest = shipped.at_rest and copied.at_rest
     decision = (_FORMAT if better else _SHIPPED) + ("" if at_rest else _DISTURBED)
-    write_atomically(choice.decision, decision.encode())
+    choice.remember(decision, report)
     if at_rest and not better:
         copy.unlink(missing_ok=True)
     return replace(pair, target=copy) if better else pair

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 from edgespec import backends
-from edgespec.backends import DeviceMemory, LoadedModel, Placement, SessionOptions
+from edgespec.backends import Backend, DeviceMemory, LoadedModel, Placement, SessionOptions
 from edgespec.decoding.proposer import Proposer
 from edgespec.decoding.request import RuleName
 from edgespec.decoding.session import Session
@@ -20,6 +21,7 @@ from edgespec.models.compat import check_vocabularies
 from edgespec.models.id_table import IdTable, vocabulary_digest
 from edgespec.models.identity import label_of
 from edgespec.models.model_header import ModelHeader, header_of
+from edgespec.models.needs import ModelNeeds
 from edgespec.models.pairs import Pair
 from edgespec.models.shown import shown
 from edgespec.options import LoadOptions, Speculation
@@ -157,6 +159,7 @@ def open_pair(pair: Pair, options: LoadOptions, report: Report) -> Loaded:
     """
     wanted = _check(pair, options)
     backend = backends.find(options.backend, wanted.formats)
+    wanted = replace(wanted, plan=_as_kept(wanted, backend))
     checked, options = _fitted(wanted, options, room(backend.probe().gpu_memory), report)
     pair = checked.pair
     opened: list[LoadedModel] = []
@@ -222,12 +225,13 @@ def _earlier(checked: _Checked, vocab: int, options: LoadOptions, report: Report
 class _Checked:
     """What the files' headers promise.
 
-    formats: of target and draft. shared: ids that they have in common. table: of a draft whose ids
-    are its own. memory: the plan against what is free.
+    header, draft: of both models. formats: theirs. shared: ids that they have in common. table: of
+    a draft whose ids are its own. memory: the plan against what is free.
     """
 
     pair: Pair
     header: ModelHeader
+    draft: ModelHeader | None
     formats: tuple[str, ...]
     plan: memory.MemoryPlan
     shared: int
@@ -236,10 +240,29 @@ class _Checked:
     memory: str = ""
 
 
+@runtime_checkable
+class KeepsOtherwise(Protocol):
+    """A backend that loads some models from copies of its own, of other sizes than the files."""
+
+    def needs(self, header: ModelHeader) -> ModelNeeds:
+        """Sizes of what is loaded; raises ModelFileError for what this backend cannot run."""
+        ...
+
+
+def _as_kept(checked: _Checked, backend: type[Backend]) -> memory.MemoryPlan:
+    """The plan with the sizes of what the backend loads."""
+    keeper: object = backend
+    if not isinstance(keeper, KeepsOtherwise):
+        return checked.plan
+    draft = None if checked.draft is None else keeper.needs(checked.draft)
+    return replace(checked.plan, target=keeper.needs(checked.header), draft=draft)
+
+
 def room(gpus: Iterable[DeviceMemory]) -> Available:
     """What this machine has free for models, with the GPUs that a backend uses."""
     return Available(
-        available_memory(), tuple(GpuMemory(gpu.free_bytes, gpu.unified) for gpu in gpus)
+        available_memory(),
+        tuple(GpuMemory(gpu.free_bytes, gpu.unified, gpu.partial) for gpu in gpus),
     )
 
 
@@ -269,7 +292,7 @@ def _check(pair: Pair, options: LoadOptions) -> _Checked:
     _check_context(plan)
     formats = tuple({model.format: None for model in (header, draft) if model is not None})
     table = draft.id_table if draft is not None else None
-    return _Checked(pair, header, formats, plan, shared, table, pair.notes)
+    return _Checked(pair, header, draft, formats, plan, shared, table, pair.notes)
 
 
 def _check_context(plan: memory.MemoryPlan) -> None:

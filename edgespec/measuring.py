@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 
-from edgespec.backends import LoadedModel, SessionOptions
+from edgespec import backends
+from edgespec.backends import Backend, LoadedModel, SessionOptions
 from edgespec.decoding.session import Session
 from edgespec.errors import EdgespecError
 from edgespec.models.available import busy
@@ -120,6 +123,7 @@ def _curve(measured: Measurement, seconds: Mapping[int, float]) -> CostCurve:
 
 def _measurement_file(model: LoadedModel, path: Path, options: LoadOptions) -> Path:
     identity = (
+        version("edgespec"),
         fingerprint(path),
         model.identity,
         processor_identity(),  # two machines may share a cache
@@ -131,6 +135,18 @@ def _measurement_file(model: LoadedModel, path: Path, options: LoadOptions) -> P
     )
     digest = hashlib.sha256(repr(identity).encode()).hexdigest()[:24]
     return cache_dir() / "measured" / f"{digest}.json"
+
+
+def made_on(backend: type[Backend]) -> str:
+    """12 hexadecimal digits for what a decision by speed is valid for: processor, backend, its
+    build and its devices."""
+    here = (processor_identity(), backend.probe().identity)  # two machines may share a folder
+    return hashlib.sha256(repr(here).encode()).hexdigest()[:12]
+
+
+def chosen_on(target: Path, options: LoadOptions) -> str:
+    """The same for the backend that runs a target. Raises: NotFound, BackendMissing."""
+    return made_on(backends.find(options.backend, ("mlx" if os.path.isdir(target) else "gguf",)))
 
 
 def _remember(file: Path, measurement: Measurement, report: Callable[[str], None]) -> None:

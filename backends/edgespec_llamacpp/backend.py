@@ -11,6 +11,7 @@ from edgespec.backends import BackendProbe, DeviceMemory, Placement
 from edgespec.errors import ModelFileError, NotFound
 from edgespec.models.shown import shown
 from edgespec_llamacpp.library import (
+    build,
     clear_log,
     devices_now,
     interrupts_wait,
@@ -38,6 +39,7 @@ class LlamaCppBackend:
             tuple(gpu.description for gpu in gpus),
             bool(library().llama_supports_gpu_offload()),
             tuple(DeviceMemory(gpu.free_bytes, gpu.unified) for gpu in apart or gpus[:1]),
+            build=build(),
         )
 
     @classmethod

@@ -10,10 +10,11 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -64,6 +65,26 @@ def library() -> ModuleType:
 
 def library_version() -> str:
     return version("llama-cpp-python")
+
+
+@cache
+def build() -> str:
+    """What tells builds of one version apart: features that were compiled in, devices by name,
+    and size and time of every native file."""
+    features = " ".join(library().llama_print_system_info().decode("utf-8", "replace").split())
+    named = (f"{device.name}={device.description}" for device in devices())
+    return "|".join((features, *named, *_native_files()))
+
+
+def _native_files() -> Iterator[str]:
+    """The library and its parts, which a build may have for each kind of device."""
+    from llama_cpp import llama_cpp
+
+    folder = Path(llama_cpp._lib._name).parent
+    for file in sorted({*folder.glob("*llama*"), *folder.glob("*ggml*")}):
+        with suppress(OSError):  # a link to nothing
+            status = file.stat()
+            yield f"{file.name},{status.st_size},{status.st_mtime_ns}"
 
 
 @contextmanager

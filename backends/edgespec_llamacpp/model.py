@@ -14,6 +14,7 @@ from edgespec.decoding.session import CPU_CHUNK, GPU_CHUNK, Caps
 from edgespec.errors import BackendFailed, BadInput, OutOfMemory
 from edgespec_llamacpp.batch import LlamaBatch
 from edgespec_llamacpp.library import (
+    build,
     clear_log,
     gpu_devices,
     interrupts_wait,
@@ -51,8 +52,8 @@ class LlamaModel:
     @property
     def identity(self) -> str:
         stat = self._path.stat()
-        parts = (self._path.name, stat.st_size, stat.st_mtime_ns, library_version(), self.device)
-        return "|".join(map(str, parts))
+        file = (self._path.name, stat.st_size, stat.st_mtime_ns)
+        return "|".join(map(str, (*file, library_version(), self.device, build())))
 
     def session(self, options: SessionOptions) -> LlamaSession:
         chunk = GPU_CHUNK if gpu_devices() else CPU_CHUNK

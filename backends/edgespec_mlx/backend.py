@@ -9,15 +9,24 @@ from typing import TYPE_CHECKING
 from edgespec.backends import BackendProbe, DeviceMemory, Placement
 from edgespec.errors import BadInput, ModelFileError
 from edgespec.models.folder_header import read_folder
+from edgespec.models.header import GgufHeader
 from edgespec.models.identity import fingerprint
+from edgespec.models.model_header import ModelHeader
+from edgespec.models.needs import ModelNeeds
 from edgespec.models.shown import shown
-from edgespec_mlx.convert import converted
-from edgespec_mlx.device import core, device, free_bytes, library_version
+from edgespec_mlx.convert import converted, needs_when_converted
+from edgespec_mlx.device import Device, core, device, free_bytes, library_version
 
 if TYPE_CHECKING:
     from edgespec_mlx.model import MlxModel
 
 _USUAL_CONTEXT = 4096
+
+
+def _memory(here: Device) -> tuple[DeviceMemory, ...]:
+    if not here.metal:
+        return ()
+    return (DeviceMemory(free_bytes(here), unified=True, partial=False),)  # see load()
 
 
 class MlxBackend:
@@ -27,16 +36,20 @@ class MlxBackend:
     def probe(cls) -> BackendProbe:
         core()
         here = device()
-        memory = (DeviceMemory(free_bytes(here), unified=True),) if here.metal else ()
         return BackendProbe(
             "mlx",
             library_version(),
             (here.words,),
             here.metal,
-            memory,
+            _memory(here),
             formats=("mlx", "gguf"),
             makeshift=not here.metal,
         )
+
+    @classmethod
+    def needs(cls, header: ModelHeader) -> ModelNeeds:
+        """Sizes of what prepare() gives; see edgespec.loading.KeepsOtherwise."""
+        return needs_when_converted(header) if isinstance(header, GgufHeader) else header.needs()
 
     @classmethod
     def prepare(cls, path: Path, report: Callable[[str], None]) -> Path:

@@ -7,6 +7,7 @@ import math
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -21,6 +22,7 @@ from edgespec.models.ggml import TENSOR_TYPES
 from edgespec.models.gguf import read_header
 from edgespec.models.header import GgufHeader, TensorInfo
 from edgespec.models.id_table import IDS_KEY, VOCABULARY_KEY
+from edgespec.models.needs import ModelNeeds, needs_of
 from edgespec.models.shown import shown
 from edgespec.models.sizes import size_text
 from edgespec.models.split import parts_of, read_model
@@ -72,6 +74,17 @@ def converted(path: Path, report: Report) -> Path:
             f"{shown(place)} cannot be written ({shown(error.strerror or error)}); make room or"
             " check its folder."
         ) from error
+
+
+def needs_when_converted(header: GgufHeader) -> ModelNeeds:
+    """Sizes of the folder that converted() makes of a file.
+
+    Raises: ModelFileError for what cannot be converted.
+    """
+    check_architecture(header)
+    kept = (tensor for tensor in header.tensors if target_of(header, tensor.name) is not None)
+    needs = needs_of(header, {tensor.name: _bytes_for(header, tensor) for tensor in kept})
+    return replace(needs, shared_bytes=0)  # one copy is both the input's and the output's
 
 
 def _folder_name(header: GgufHeader) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from edgespec.bench.tuning import Candidate, Tuned, Way
     from edgespec.models.choices import Choice
     from edgespec.models.pairs import Pair
+    from edgespec.options import LoadOptions
 
 _ANSWERS, _KEPT_ANSWERS, _TOKENS = 12, 100, 128
 _DECIDED_HERE = ("proposer", "draft_tokens", "always_draft")
@@ -151,7 +152,8 @@ def tune(given: Given, pair: str | None, files: tuple[str, ...], **wanted: Any) 
     material = _material(files, wanted["answers"])
     tried = [draft for draft in compared if draft is not None]
     found = _tuned(given, (name, target), tried, material)
-    outcome = Outcome(found, _choice(found, chosen, material), chosen.target)
+    choice = _choice(found, chosen, material, given.load_options())
+    outcome = Outcome(found, choice, chosen.target)
     outcome.tell(saves=not wanted["dry_run"], as_json=wanted["as_json"])
 
 
@@ -287,7 +289,8 @@ def _answers(model: Model, given: Given, material: Material, progress: Progress)
     return records
 
 
-def _choice(found: Tuned, pair: Pair, material: Material) -> Choice:
+def _choice(found: Tuned, pair: Pair, material: Material, options: LoadOptions) -> Choice:
+    from edgespec.measuring import chosen_on
     from edgespec.models.choices import Choice
 
     return Choice(
@@ -299,6 +302,7 @@ def _choice(found: Tuned, pair: Pair, material: Material) -> Choice:
         basis=f"{found.answers} answers to {material.words}",
         seconds=found.best.seconds,
         plain_seconds=found.plain.seconds,
+        made_on=chosen_on(pair.target, options),
     )
 
 

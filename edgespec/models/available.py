@@ -9,17 +9,24 @@ from time import perf_counter, process_time
 
 import psutil
 
-_CGROUPS = Path("/sys/fs/cgroup")
-_MEMBERSHIP = Path("/proc/self/cgroup")
+from edgespec import cgroups
+
+# files of a control group with its limit and its use, and a line of memory.stat
+_UNIFIED = ("memory.max", "memory.current", "inactive_file")
+_OLDER = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 _LOOK_S, _BUSY_PERCENT = 0.2, 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class GpuMemory:
-    """What a GPU has free, as its backend reports it. unified: it is a part of main memory."""
+    """What a GPU has free, as its backend reports it.
+
+    unified: it is a part of main memory. partial: it may hold some of a model's layers only.
+    """
 
     free_bytes: int
     unified: bool = False
+    partial: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +40,7 @@ class Available:
 def available_memory() -> int:
     """Bytes of main memory, the least of what machine, process limit and container leave."""
     machine: int = psutil.virtual_memory().available
-    try:
-        membership = _MEMBERSHIP.read_text()
-    except OSError:
-        membership = ""
-    limits = [machine, _process_room(), cgroup_room(membership, _CGROUPS)]
+    limits = [machine, _process_room(), cgroup_room(cgroups.membership(), cgroups.ROOT)]
     return max(0, min(limit for limit in limits if limit is not None))
 
 
@@ -58,32 +61,15 @@ def cgroup_room(membership: str, root: Path) -> int | None:
     """What the control groups leave, the narrowest on the way up; None if none limits memory.
 
     membership: the text of /proc/self/cgroup. root: where control groups are mounted.
-    Source: kernel documentation, cgroup-v2.rst and cgroup-v1/memory.rst.
     """
-    rooms: list[int] = []
-    for line in membership.splitlines():
-        _, _, rest = line.partition(":")
-        controllers, _, name = rest.partition(":")
-        if not controllers:
-            top, names = root, ("memory.max", "memory.current", "inactive_file")
-        elif "memory" in controllers.split(","):
-            top = root / "memory"
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-        else:
-            continue
-        group = top / name.strip("/")
-        for folder in (group, *group.parents):
-            room = _room(folder, names)
-            if room is not None:
-                rooms.append(room)
-            if folder == top:
-                break
-    return min(rooms, default=None)
+    rooms = (_room(group) for group in cgroups.groups(membership, "memory", root))
+    return min((room for room in rooms if room is not None), default=None)
 
 
-def _room(folder: Path, names: tuple[str, str, str]) -> int | None:
+def _room(group: cgroups.Group) -> int | None:
     """Limit less use; pages of files that were read and can be dropped do not count as use."""
-    limit_name, used_name, droppable_name = names
+    folder = group.folder
+    limit_name, used_name, droppable_name = _UNIFIED if group.unified else _OLDER
     try:
         limit = int((folder / limit_name).read_text())
         used = int((folder / used_name).read_text())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +27,10 @@ WITHOUT_DRAFT_MODEL: Final = ("none", "ngram", "recycling")  # of these
 _MOST_TOKENS: Final = 64
 _LONGEST_S: Final = 1e9
 _MOST_BYTES: Final = 1 << 20
+_MADE_ELSEWHERE: Final = (
+    "it is not known to hold for this device and this build of the backend; 'edgespec tune' chooses"
+    " anew"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class Choice:
     target: the file's name, for people. draft: a model file; None = no draft model. proposer,
     draft_tokens: as in Speculation. chosen_at: ISO date and time. basis: what it was chosen on, in
     words. seconds, plain_seconds: what the answers of the basis take with it and without guesses.
+    made_on: which processor, devices and build of a backend it holds for; "" = not known.
     """
 
     target: str
@@ -46,6 +51,7 @@ class Choice:
     basis: str
     seconds: float
     plain_seconds: float
+    made_on: str = ""
 
     @property
     def words(self) -> str:
@@ -120,15 +126,18 @@ def all_choices() -> Iterator[Choice]:
                 yield choice
 
 
-def as_chosen(pair: Pair) -> tuple[Pair, Choice | None]:
+def as_chosen(pair: Pair, here: Callable[[Path], str]) -> tuple[Pair, Choice | None]:
     """The pair with the draft model that was chosen for its target, and the choice.
 
     Without one, or where it cannot be used (any more), the pair as it is; a note in it says why.
+    here: what a choice for a target has to be made on.
     """
     try:
         choice = chosen_for(pair.target)
         if choice is None:
             return pair, None
+        if choice.made_on != here(pair.target):
+            return not_used(pair, _MADE_ELSEWHERE), None
         if choice.draft is None:
             return replace(pair, draft=None), choice
         if os.path.isdir(choice.draft) and not os.path.isdir(pair.target):
@@ -182,8 +191,9 @@ def _damaged(file: Path, reason: object) -> EdgespecError:
 
 def _from_json(data: Mapping[str, Any]) -> Choice:
     """Raises KeyError, TypeError or ValueError for what is no choice."""
+    data = {"made_on": ""} | dict(data)  # older choices do not tell
     draft, tokens = data["draft"], data["draft_tokens"]
-    for name in ("target", "proposer", "chosen_at", "basis"):
+    for name in ("target", "proposer", "chosen_at", "basis", "made_on"):
         if not isinstance(data[name], str):
             raise TypeError(f"{name} is no text")
     if data["proposer"] not in PROPOSERS:
@@ -209,4 +219,5 @@ def _from_json(data: Mapping[str, Any]) -> Choice:
         basis=data["basis"],
         seconds=float(data["seconds"]),
         plain_seconds=float(data["plain_seconds"]),
+        made_on=data["made_on"],
     )

@@ -41,7 +41,7 @@ def check(needed: MemoryPlan, available: Available) -> None:
 
 def fit(needed: MemoryPlan, available: Available) -> Fitted:
     """The plan with as little changed as it takes to fit, in the order of harm: a context of down
-    to 2048 tokens, no draft model, a smaller cache, fewer layers on the GPU.
+    to 2048 tokens, no draft model, a smaller cache, fewer layers on a GPU that takes only some.
 
     Raises: OutOfMemory where none of these is enough.
     """
@@ -105,8 +105,8 @@ def _compact(needed: MemoryPlan) -> MemoryPlan | None:
 
 
 def _most_gpu_layers(needed: MemoryPlan, available: Available) -> int | None:
-    """The most layers with which all fits; None where none does, or there is no GPU."""
-    if not available.gpus:
+    """The most layers with which all fits; None where none does, or no GPU takes only some."""
+    if not available.gpus or not all(gpu.partial for gpu in available.gpus):
         return None
     whole = len(needed.target.layers) + 1
     most = whole if needed.gpu_layers is None else min(needed.gpu_layers, whole)

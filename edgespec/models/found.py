@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -22,6 +23,8 @@ from edgespec.models.split import parts_of, read_model
 
 _DEEPEST: Final = 6
 _MOST_ENTRIES: Final = 50_000
+_OLLAMA_SERVICE: Final = Path("/usr/share/ollama/.ollama/models")  # as its installer sets it up
+_PART: Final = re.compile(r"-\d{5}-of-\d{5}$")
 _MODEL_LAYER: Final = "application/vnd.ollama.image.model"
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _LARGEST_MANIFEST: Final = 1 << 20
@@ -79,7 +82,7 @@ def places() -> dict[Place, tuple[Path, ...]]:
     return {
         Place.HUB: (hub_cache(),),
         Place.LM_STUDIO: (home / ".lmstudio" / "models", cache / "lm-studio" / "models"),
-        Place.OLLAMA: (_from("OLLAMA_MODELS") or home / ".ollama" / "models",),
+        Place.OLLAMA: (_from("OLLAMA_MODELS") or home / ".ollama" / "models", _OLLAMA_SERVICE),
         Place.LLAMA_CPP: (
             _from("LLAMA_CACHE") or cache / "llama.cpp",
             home / "Library" / "Caches" / "llama.cpp",
@@ -129,6 +132,14 @@ def snapshot_files(repo: str) -> tuple[InFolder, ...]:
         folder = next((f for f in _folders(hub_cache()) if f.name.casefold() == wanted), folder)
     snapshot = _snapshot(folder)
     return () if snapshot is None else tuple(_files(snapshot))
+
+
+def files_called(tag: str, files: Sequence[InFolder]) -> tuple[InFolder, ...]:
+    """Of a repository's files those of the model that is listed with this behind the colon."""
+    for known, model in _tagged(_gguf(Place.HUB, list(files))):
+        if known.casefold() == tag.casefold():
+            return tuple(file for file in files if file.path in model.files)
+    return ()
 
 
 def inspect(model: FoundModel) -> FoundModel:
@@ -185,9 +196,26 @@ def _in_repo(place: Place, name: str, folder: Path) -> Iterator[FoundModel]:
         paths = tuple(file.path for file in files)
         yield FoundModel(place, name, folder, paths, sum(f.size for f in files), "mlx")
         return
-    for model in _gguf(place, files):
-        quant = quant_of(model.path.name)
-        yield replace(model, name=f"{name}:{quant or model.path.stem}")
+    for tag, model in _tagged(_gguf(place, files)):
+        yield replace(model, name=f"{name}:{tag}")
+
+
+def _tagged(models: Iterable[FoundModel]) -> list[tuple[str, FoundModel]]:
+    """The GGUF models of one repository, each with what stands behind the colon of its name: the
+    first of its tags that no other model has too."""
+    known = [(_tags(model), model) for model in models]
+    holders = Counter(tag for tags, _ in known for tag in {tag.casefold() for tag in tags})
+    return [
+        (next((tag for tag in tags if holders[tag.casefold()] == 1), tags[-1]), model)
+        for tags, model in known
+    ]
+
+
+def _tags(model: FoundModel) -> tuple[str, ...]:
+    """Quantisation, if it is told, file's name, and that with its folders."""
+    stem = _PART.sub("", model.path.stem)
+    quant = quant_of(model.path.name)
+    return (*([quant] if quant else []), stem, model.name.replace("/", "-"))
 
 
 def _llama_cpp(folder: Path) -> Iterator[FoundModel]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -74,13 +75,21 @@ class ModelNeeds:
         return any(layer.keys for layer in self.layers)
 
 
-def needs_of(header: GgufHeader) -> ModelNeeds:
-    """Sizes of a GGUF model. Raises: ModelFileError where the header holds nonsense."""
+def needs_of(header: GgufHeader, kept: Mapping[str, int] | None = None) -> ModelNeeds:
+    """Sizes of a GGUF model. Raises: ModelFileError where the header holds nonsense.
+
+    kept: bytes of tensors by name, for a backend that keeps them in a form of its own; None = as
+    in the file.
+    """
+    if kept is None:
+        whole, kept = header.weight_bytes, {t.name: t.n_bytes or 0 for t in header.tensors}
+    else:
+        whole = sum(kept.values())
     by_layer: Counter[int] = Counter()
     experts: Counter[int] = Counter()
     output = embedding = 0
     for tensor in header.tensors:
-        size = tensor.n_bytes or 0
+        size = kept.get(tensor.name, 0)
         layer = _LAYER.match(tensor.name)
         if layer is not None:
             by_layer[int(layer[1])] += size
@@ -97,7 +106,7 @@ def needs_of(header: GgufHeader) -> ModelNeeds:
             LayerNeeds(by_layer[n], experts[n], *cached[n], state_bytes=states[n])
             for n in range(header.block_count)
         ),
-        input_bytes=header.weight_bytes - output - by_layer.total(),
+        input_bytes=whole - output - by_layer.total(),
         output_bytes=output,
         shared_bytes=embedding if tied else 0,
         vocabulary=header.vocabulary_size,

@@ -11,9 +11,15 @@ from edgespec.errors import BadInput, EdgespecError, IncompatiblePair, ModelFile
 from edgespec.models.catalogue import catalogue
 from edgespec.models.compat import check_vocabularies
 from edgespec.models.folder_header import looks_like_adapter, looks_like_model
-from edgespec.models.found import FoundModel, find_model, found_models, snapshot_files
+from edgespec.models.found import (
+    FoundModel,
+    files_called,
+    find_model,
+    found_models,
+    snapshot_files,
+)
 from edgespec.models.hub_settings import check_endpoint
-from edgespec.models.installed import InstalledPair, find_installed, installed_pairs, mark_used
+from edgespec.models.installed import InstalledPair, find_installed, installed_pairs
 from edgespec.models.model_header import ModelHeader, header_of
 from edgespec.models.names import Local, Named, Remote, choose, format_of, is_gguf, parse
 from edgespec.models.shown import shown
@@ -42,12 +48,12 @@ def resolve(pair: str | None, target: str | None, draft: str | None) -> Pair:
 
     pair: `demo`, a pulled pair, `user/repo:quant` of what is in the hub's cache, a model of another
     program, a folder or a file. target, draft: files or `user/repo:quant`; draft `none` turns a
-    pair's own off. That a pair was used is noted for the next time nothing is named.
+    pair's own off.
     Raises: NotFound, BadInput, IncompatiblePair, ModelFileError.
     """
     if pair and target:
         raise BadInput(f"Both the pair '{shown(pair)}' and --target are given; give one of them.")
-    chosen = _one_model(_file_of(target)) if target else _named(pair or DEMO)
+    chosen = _one_model(_file_of(target)) if target else locate(pair or DEMO)
     if draft == NO_DRAFT:
         return Pair(chosen.name, chosen.target)
     return _with_draft(chosen, _file_of(draft)) if draft else chosen
@@ -73,11 +79,9 @@ def locate(name: str) -> Pair:
             return _known(wanted.name)
 
 
-def _named(name: str) -> Pair:
-    pair = locate(name)
-    if not os.path.exists(_path(name)):  # a file is named for once, a pair for good
-        mark_used(pair.name)
-    return pair
+def names_a_pair(pair: str | None) -> bool:
+    """Whether it is a pair that is named, for good, and not a file or a folder, for once."""
+    return not os.path.exists(_path(pair or DEMO))
 
 
 def _known(name: str) -> Pair:
@@ -127,8 +131,9 @@ def _cached(remote: Remote) -> Pair:
         raise NotFound(
             f"{remote.label} is not on this machine; 'edgespec pull {remote.label}' fetches it."
         )
+    own = files_called(remote.quant, files)
     try:
-        first = choose(files, remote.quant)[0]
+        first = choose(own, "")[0] if own else choose(files, remote.quant)[0]
     except NotFound as error:
         raise NotFound(
             f"{remote.repo}, as far as it is on this machine: {str(error).rstrip('.')}, or run"

@@ -14,8 +14,9 @@ from mlx_folders import write_folder
 from tiny_models import TinyModels, write_tiny_llama
 
 import edgespec
-from edgespec.errors import EdgespecError, ModelFileError
+from edgespec.errors import EdgespecError, ModelFileError, OutOfMemory
 from edgespec.models.folder_header import read_folder
+from edgespec.models.memory import MemoryPlan
 from edgespec.models.split import read_model
 from edgespec_mlx import convert
 from edgespec_mlx.architectures import FACTORS, Target, config_of
@@ -121,6 +122,48 @@ def requantized(source: Path, target: Path, kind: str) -> Path:
         else:
             writer.add_tensor(tensor.name, data)
     return ended(writer, target)
+
+
+def in_blocks(source: Path, target: Path, kind: str) -> Path:
+    """A model of the same shapes whose matrices are nothing but zeros."""
+    reader = gguf.GGUFReader(source)
+    writer = begun(reader, target)
+    number = gguf.GGMLQuantizationType[kind]
+    weights, size = gguf.GGML_QUANT_SIZES[number]
+    for tensor in reader.tensors:
+        data = np.array(tensor.data)
+        if data.ndim == 2:
+            raw = np.zeros((len(data), data.shape[1] // weights * size), np.uint8)
+            writer.add_tensor(tensor.name, raw, raw_dtype=number)
+        else:
+            writer.add_tensor(tensor.name, data)
+    return ended(writer, target)
+
+
+@pytest.mark.parametrize("kind", ["Q6_K", "Q4_K", "Q8_0"])
+def test_memory_is_planned_for_what_a_file_becomes(
+    kind: str, tiny_models: TinyModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = [
+        in_blocks(tiny_models(layers=layers, width=256), tmp_path / f"{layers}.gguf", kind)
+        for layers in (2, 1)
+    ]
+    plans: list[MemoryPlan] = []
+
+    def enough(plan: MemoryPlan, free: object) -> None:
+        plans.append(plan)
+        raise OutOfMemory("Nothing is to be loaded.")
+
+    monkeypatch.setattr("edgespec.loading.fit.check", enough)
+    with pytest.raises(OutOfMemory, match="Nothing is to be loaded"):
+        edgespec.load(target=str(sources[0]), draft=str(sources[1]), backend="mlx", context=64)
+    for planned, source in zip((plans[0].target, plans[0].draft), sources, strict=True):
+        made = read_folder(converted(source, NOTES.append)).needs()
+        assert planned is not None
+        assert planned.weight_bytes == pytest.approx(made.weight_bytes, rel=0.02)
+        assert (planned.layers, planned.shared_bytes) == (made.layers, made.shared_bytes)
+        if kind == "Q6_K":
+            assert planned.weight_bytes > 1.3 * read_model(source).needs().weight_bytes
 
 
 @pytest.mark.parametrize("family", ["qwen2", "qwen3"])

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tiny_models import TinyModels
 
-from edgespec import demo
-from edgespec.backends import Placement
-from edgespec.errors import BackendFailed
+from edgespec import demo, measuring
+from edgespec.backends import BackendProbe, Placement
+from edgespec.errors import BackendFailed, EdgespecError
 from edgespec.loading import DEFAULT_CONTEXT
 from edgespec.models.pairs import Pair
 from edgespec.options import LoadOptions
@@ -29,10 +29,14 @@ class Fake:
     """Writes copies and loads files; remembers both."""
 
     fails = False
+    build = "for a CPU"
 
     def __init__(self) -> None:
         self.written: list[Path] = []
         self.loaded: list[Path] = []
+
+    def probe(self) -> BackendProbe:
+        return BackendProbe("fake", "1", (), gpu=False, build=self.build)
 
     def load(self, path: Path, placement: Placement) -> Weights:
         self.loaded.append(path)
@@ -203,13 +207,36 @@ def test_what_other_programs_disturbed_is_decided_again_without_them(
 def test_two_machines_that_share_a_cache_decide_each_for_itself(
     machine: Machine, backend: Fake, shipped: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "processor_identity", lambda: "one")
+    monkeypatch.setattr(measuring, "processor_identity", lambda: "one")
     assert _chosen(shipped) != shipped
-    monkeypatch.setattr(demo, "processor_identity", lambda: "another")
+    monkeypatch.setattr(measuring, "processor_identity", lambda: "another")
     machine.copied = (2.0, 0.9)
     assert _chosen(shipped) == shipped
-    monkeypatch.setattr(demo, "processor_identity", lambda: "one")
+    monkeypatch.setattr(measuring, "processor_identity", lambda: "one")
     assert _chosen(shipped) != shipped
+
+
+def test_another_build_of_the_backend_decides_for_itself(
+    machine: Machine, backend: Fake, shipped: Pair
+) -> None:
+    assert _chosen(shipped) != shipped
+    backend.build, machine.copied = "for a GPU", (2.0, 0.9)
+    assert _chosen(shipped) == shipped
+    backend.build = Fake.build
+    assert _chosen(shipped) != shipped
+    assert len(backend.loaded) == 4, "each decided once"
+
+
+def test_a_decision_that_cannot_be_kept_serves_this_start(
+    machine: Machine, backend: Fake, shipped: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, content: bytes) -> None:
+        raise EdgespecError("No room is left.")
+
+    monkeypatch.setattr(demo, "write_atomically", full)
+    told: list[str] = []
+    assert _chosen(shipped, told) != shipped
+    assert told[-1] == "the choice of a number format is not kept: No room is left."
 
 
 def test_a_cache_that_cannot_be_used_is_done_without(

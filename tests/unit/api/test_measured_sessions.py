@@ -238,6 +238,23 @@ def test_on_a_busy_machine_no_more_is_promised_than_is_known(
     assert second.startswith("other programs keep this machine busy")
 
 
+def test_another_device_or_build_or_edgespec_measures_for_itself(
+    opens: Opens, told: list[str], measures: Measures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def identity(name: str) -> None:
+        monkeypatch.setattr(Table, "identity", name)
+
+    def edgespec(number: str) -> None:
+        monkeypatch.setattr(measuring, "version", lambda package: number)
+
+    for change, value in ((identity, "CUDA0"), (identity, "Vulkan0"), (edgespec, "99.0")):
+        change(value)
+        opens(Table(), context=400)
+        assert told
+        opens(Table(), context=400)
+        assert not told
+
+
 def test_two_machines_that_share_a_cache_measure_each_for_itself(
     opens: Opens, told: list[str], measures: Measures, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from edgespec.cli.root import edgespec
 from edgespec.decoding.events import Event, Round
 from edgespec.errors import BackendFailed, EdgespecError
 from edgespec.loading import open_pair
+from edgespec.measuring import chosen_on
 from edgespec.models.choices import Choice, chosen_for, remember
 from edgespec.models.gguf import read_header
 from edgespec.models.pairs import Pair
@@ -263,7 +264,17 @@ def test_a_conversation_without_answers_is_told(tune: Tune, tmp_path: Path) -> N
 
 
 def chosen(draft: Path | None, proposer: str, tokens: int | None = None) -> Choice:
-    return Choice("t", draft, proposer, tokens, "2026-01-02T03:04:05+00:00", "a test", 1.0, 2.0)
+    return Choice(
+        target="t",
+        draft=draft,
+        proposer=proposer,
+        draft_tokens=tokens,
+        chosen_at="2026-01-02T03:04:05+00:00",
+        basis="a test",
+        seconds=1.0,
+        plain_seconds=2.0,
+        made_on=chosen_on(Path("t.gguf"), LoadOptions()),
+    )
 
 
 def test_a_load_that_says_how_to_guess_is_not_told_otherwise(
@@ -307,6 +318,19 @@ def test_the_drafter_that_was_chosen_guesses_in_every_command_that_answers(
     assert result.exit_code == 0, result.stderr
     assert result.stdout
     assert drafted
+
+
+def test_what_was_chosen_before_a_rebuild_does_not_decide_after_it(
+    target: Path, opened: Callable[..., Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(target, chosen(None, "none"))
+    with opened() as model:
+        assert model.speculation == Speculation("none")
+    monkeypatch.setattr("edgespec_llamacpp.backend.build", lambda: "another")
+    with opened() as model:
+        assert model.speculation == Speculation()
+        (note,) = (n for n in model.info.notes if "edgespec tune" in n)
+        assert "'edgespec tune' chooses anew" in note
 
 
 def test_a_draft_model_that_vanished_is_a_note_and_no_error(

@@ -29,6 +29,8 @@ from edgespec.models.choices import (
 from edgespec.models.pairs import Pair
 from edgespec.options import ProposerName
 
+HERE = "0123456789ab"
+
 
 @pytest.fixture(autouse=True)
 def data_of_the_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
@@ -49,9 +51,13 @@ def draft(tiny_models: TinyModels) -> Path:
 
 def choice(draft: Path | None = None, **changes: Any) -> Choice:
     made = Choice(
-        "t.gguf", draft, "auto", None, "2026-01-02T03:04:05+00:00", "12 answers", 31.0, 60.0
+        "t.gguf", draft, "auto", None, "2026-01-02T03:04:05+00:00", "12 answers", 31.0, 60.0, HERE
     )
     return replace(made, **changes)
+
+
+def as_chosen_here(pair: Pair) -> tuple[Pair, Choice | None]:
+    return as_chosen(pair, lambda target: HERE)
 
 
 def test_a_choice_is_found_again_for_its_target_alone(target: Path, draft: Path) -> None:
@@ -89,6 +95,7 @@ def test_the_file_is_the_users_alone(target: Path, data_of_the_test: Path) -> No
         {"draft_tokens": True},
         {"draft": 7},
         {"basis": None},
+        {"made_on": 7},
         {"chosen_at": "yesterday"},
         {"seconds": "many"},
         {"seconds": float("inf")},
@@ -113,7 +120,7 @@ def test_a_damaged_choice_is_set_aside_with_one_note(
     with pytest.raises(EdgespecError, match="holds no choice"):
         chosen_for(target)
     assert list(all_choices()) == []
-    pair, found = as_chosen(Pair("p", target, draft))
+    pair, found = as_chosen_here(Pair("p", target, draft))
     assert (pair.draft, found) == (draft, None)
     (note,) = pair.notes
     assert note.startswith("what 'edgespec tune' chose is not used: ")
@@ -131,14 +138,14 @@ def test_a_file_that_holds_no_choice_is_one_note(
     remember(target, choice())
     (file,) = (data_of_the_test / "choices").iterdir()
     file.write_bytes(content)
-    pair, found = as_chosen(Pair("p", target))
+    pair, found = as_chosen_here(Pair("p", target))
     assert found is None
     assert len(pair.notes) == 1
 
 
 def test_a_folder_in_the_place_of_a_draft_model_is_a_note(target: Path, tmp_path: Path) -> None:
     remember(target, choice(tmp_path))
-    pair, found = as_chosen(Pair("p", target))
+    pair, found = as_chosen_here(Pair("p", target))
     assert (pair.draft, found) == (None, None)
     assert "is a folder" in pair.notes[0]
 
@@ -166,25 +173,41 @@ def test_a_pipe_in_the_place_of_a_choice_is_not_waited_for(
     (file,) = (data_of_the_test / "choices").iterdir()
     file.unlink()
     os.mkfifo(file)
-    assert as_chosen(Pair("p", target))[1] is None
+    assert as_chosen_here(Pair("p", target))[1] is None
     assert list(all_choices()) == []
 
 
 def test_a_pair_gets_the_draft_model_that_was_chosen(target: Path, draft: Path) -> None:
     remember(target, choice(draft))
-    pair, found = as_chosen(Pair("p", target))
+    pair, found = as_chosen_here(Pair("p", target))
     assert (pair.draft, pair.notes) == (draft, ())
     assert found == choice(draft)
 
 
 def test_a_choice_without_a_draft_model_leaves_the_pairs_own_out(target: Path, draft: Path) -> None:
     remember(target, choice(proposer="ngram"))
-    assert as_chosen(Pair("p", target, draft))[0].draft is None
+    assert as_chosen_here(Pair("p", target, draft))[0].draft is None
+
+
+@pytest.mark.parametrize("told", [{"made_on": "ba9876543210"}, {}], ids=["elsewhere", "not told"])
+def test_what_was_chosen_on_another_device_or_build_is_not_used_and_that_is_said(
+    target: Path, draft: Path, data_of_the_test: Path, told: dict[str, str]
+) -> None:
+    remember(target, choice(proposer="none"))
+    (file,) = (data_of_the_test / "choices").iterdir()
+    kept = json.loads(file.read_text())
+    del kept["made_on"]
+    file.write_text(json.dumps(kept | told))
+    pair, found = as_chosen_here(Pair("p", target, draft))
+    assert (pair.draft, found) == (draft, None)
+    (note,) = pair.notes
+    assert note.startswith("what 'edgespec tune' chose is not used: it is not known to hold for")
+    assert [other.words for other in all_choices()] == ["plain decoding"]
 
 
 def test_a_draft_model_that_vanished_is_a_note(target: Path, tmp_path: Path) -> None:
     remember(target, choice(tmp_path / "gone.gguf"))
-    pair, found = as_chosen(Pair("p", target))
+    pair, found = as_chosen_here(Pair("p", target))
     assert (pair.draft, found) == (None, None)
     assert "'edgespec tune' chose is not used" in pair.notes[0]
     assert "gone.gguf" in pair.notes[0]
@@ -192,7 +215,7 @@ def test_a_draft_model_that_vanished_is_a_note(target: Path, tmp_path: Path) -> 
 
 def test_a_draft_model_that_no_longer_fits_is_a_note(target: Path, tiny_models: TinyModels) -> None:
     remember(target, choice(tiny_models(layers=2, vocab=300)))
-    pair, found = as_chosen(Pair("p", target))
+    pair, found = as_chosen_here(Pair("p", target))
     assert (pair.draft, found) == (None, None)
     assert pair.notes
 

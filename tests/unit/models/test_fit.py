@@ -150,6 +150,16 @@ def test_fit_moves_layers_off_a_gpu_only_after_all_else() -> None:
     assert re.fullmatch(r"[1-4] of 9 layers on the GPU", fitted.changes[3])
 
 
+def test_a_gpu_that_takes_models_whole_is_never_offered_some_layers() -> None:
+    chip = Available(64 * GIB, (GpuMemory(4 * GIB, unified=True, partial=False),))
+    assert "--gpu-layers" not in message(big(), chip)
+    with pytest.raises(OutOfMemory) as caught:
+        fit(big(), chip)
+    assert "--gpu-layers" not in str(caught.value)
+    divided = replace(chip, gpus=(GpuMemory(4 * GIB, unified=True),))
+    assert fit(big(), divided).plan.gpu_layers is not None
+
+
 def test_fit_is_honest_where_nothing_helps() -> None:
     with pytest.raises(OutOfMemory, match="too little"):
         fit(big(), free(7))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tiny_models import TinyModels
 
-from edgespec import Model, Speculation, load, loading
+from edgespec import Model, Speculation, backends, load, loading
+from edgespec.backends import BackendProbe, DeviceMemory, Placement
 from edgespec.errors import BadInput, OutOfMemory
 from edgespec.models import memory
+from edgespec.models.available import Available, GpuMemory
 from edgespec.models.split import read_model
 from edgespec_llamacpp import LlamaCppBackend
+from edgespec_llamacpp.model import LlamaModel
 
 KIB = 1 << 10
 Load = Callable[..., Model]
@@ -103,3 +107,48 @@ def test_a_cache_that_cannot_be_had_is_refused_before_the_load(
     monkeypatch.setattr(LlamaCppBackend, "load", lambda *_: pytest.fail("a model was loaded"))
     with pytest.raises(BadInput, match="needs flash attention"):
         opened(kv_type="q4_0", flash_attention="off")
+
+
+class Whole(LlamaCppBackend):
+    """Keeps every model whole in memory that it shares with a GPU, as MLX does."""
+
+    gpu_bytes = 0
+
+    @classmethod
+    def probe(cls) -> BackendProbe:
+        memory = DeviceMemory(cls.gpu_bytes, unified=True, partial=False)
+        return replace(super().probe(), gpu_memory=(memory,))
+
+    @classmethod
+    def load(cls, path: Path, placement: Placement) -> LlamaModel:
+        if placement.gpu_layers is not None:
+            raise BadInput("Leave --gpu-layers out.")
+        return super().load(path, placement)
+
+
+@pytest.fixture
+def whole(monkeypatch: pytest.MonkeyPatch, tiny_models: TinyModels) -> type[Whole]:
+    """Is found; its GPU is 100 KiB too small for the target with 8192 tokens."""
+    monkeypatch.setattr(backends, "find", lambda *_: Whole)
+    plan = memory.plan(read_model(tiny_models(width=128, context=8192)), None, 8192)
+    _, gpu = plan.demands(Available(0, (GpuMemory(0, unified=True),)))
+    monkeypatch.setattr(Whole, "gpu_bytes", gpu.share.total - 100 * KIB)
+    return Whole
+
+
+def test_fit_shortens_the_context_where_layers_cannot_be_divided(
+    opened: Load, whole: type[Whole]
+) -> None:
+    model = opened(context=8192, fit=True)
+    assert 2048 <= model.info.context < 8192
+    assert not any("layers" in note for note in model.info.notes)
+
+
+@pytest.mark.parametrize("fit", [True, False])
+def test_what_does_not_fit_is_not_advised_to_divide_layers_where_that_cannot_be(
+    opened: Load, whole: type[Whole], monkeypatch: pytest.MonkeyPatch, *, fit: bool
+) -> None:
+    monkeypatch.setattr(whole, "gpu_bytes", 0)
+    with pytest.raises(OutOfMemory) as caught:
+        opened(context=8192, fit=fit)
+    assert "--gpu-layers" not in str(caught.value)

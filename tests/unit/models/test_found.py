@@ -27,6 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "OLLAMA_MODELS", "LLAMA_CACHE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(found, "hub_cache", lambda: home / "hub")
+    monkeypatch.setattr(found, "_OLLAMA_SERVICE", tmp_path / "service" / "models")
     return home
 
 
@@ -71,6 +72,15 @@ def test_environment_variables_move_the_places(
     assert [(m.place, m.name) for m in found_models()] == [
         (Place.OLLAMA, "m:latest"),
         (Place.LLAMA_CPP, "org/N-GGUF:Q4_0"),
+    ]
+
+
+def test_models_of_ollamas_service_are_found_beside_ones_own(home: Path, tmp_path: Path) -> None:
+    ollama_model(home / ".ollama/models", "mine/latest", gguf(1))
+    ollama_model(tmp_path / "service/models", "theirs/latest", gguf(2))
+    assert [(model.place, model.name) for model in found_models()] == [
+        (Place.OLLAMA, "mine:latest"),
+        (Place.OLLAMA, "theirs:latest"),
     ]
 
 

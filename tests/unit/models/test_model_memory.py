@@ -11,9 +11,8 @@ import pytest
 from gguf_bytes import MODEL, Gguf, Tensor
 from tiny_models import TinyModels
 
-from edgespec import backends
+from edgespec import backends, cgroups
 from edgespec.errors import BadInput
-from edgespec.models import available
 from edgespec.models.available import Available, GpuMemory, available_memory, cgroup_room
 from edgespec.models.gguf import read_header
 from edgespec.models.header import GgufHeader
@@ -274,6 +273,6 @@ def test_a_limit_that_is_already_passed_leaves_nothing(
 ) -> None:
     group(tmp_path, "1000", 4000, 0)
     (tmp_path / "membership").write_text("0::/\n")
-    monkeypatch.setattr(available, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(available, "_MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr(cgroups, "ROOT", tmp_path)
+    monkeypatch.setattr(cgroups, "_MEMBERSHIP", tmp_path / "membership")
     assert available_memory() == 0

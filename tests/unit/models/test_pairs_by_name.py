@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from model_folders import gguf, hub_repo, installed_pair, ollama_model
 from edgespec.errors import BadInput, NotFound
 from edgespec.models import found, pairs
 from edgespec.models.installed import record, used_names
-from edgespec.models.pairs import resolve
+from edgespec.models.pairs import names_a_pair, resolve
 from edgespec.models.sizes import size_text
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="makes symbolic links")
@@ -132,21 +131,54 @@ def test_a_slip_of_the_pen_brings_the_nearest_names(cache: Path, tmp_path: Path)
     assert "near it" not in str(caught.value)
 
 
-def test_what_was_used_is_noted_but_not_files_and_failures(cache: Path, tmp_path: Path) -> None:
+def test_to_look_a_pair_up_is_not_to_use_it(cache: Path) -> None:
     snapshot = hub_repo(cache, "org/M", {"M-Q4_K_M.gguf": gguf(1)})
     record(installed_pair("one", snapshot / "M-Q4_K_M.gguf"))
-    resolve(None, None, None)
-    resolve(str(snapshot / "M-Q4_K_M.gguf"), None, None)
-    with pytest.raises(NotFound):
-        resolve("qwen3-8b", None, None)
-    assert used_names() == ("demo",)
-    resolve("one", None, None)
-    assert set(used_names()) == {"demo", "one"}
+    for name in (None, "one", str(snapshot / "M-Q4_K_M.gguf")):
+        resolve(name, None, None)
+    assert used_names() == ()
+    assert names_a_pair(None)
+    assert names_a_pair("one")
+    assert not names_a_pair(str(snapshot / "M-Q4_K_M.gguf"))
 
 
-def test_nowhere_to_note_it_stops_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EDGESPEC_DATA_DIR", os.devnull)
-    assert resolve("demo", None, None).name == "demo"
+@pytest.mark.parametrize(
+    ("files", "tags"),
+    [
+        (
+            ("M-1.5B-q4_k_m.gguf", "M-32B-q4_k_m.gguf", "M-32B-q8_0.gguf"),
+            ("M-1.5B-q4_k_m", "M-32B-q4_k_m", "Q8_0"),
+        ),
+        (("A-B-Q4_0.gguf", "B-Q4_0.gguf"), ("A-B-Q4_0", "B-Q4_0")),
+        (("a/M-Q4_0.gguf", "b/M-Q4_0.gguf"), ("a-M-Q4_0", "b-M-Q4_0")),
+        (
+            ("A-Q8_0-00001-of-00002.gguf", "A-Q8_0-00002-of-00002.gguf", "B-Q8_0.gguf"),
+            ("A-Q8_0", None, "B-Q8_0"),
+        ),
+    ],
+    ids=["sizes", "one name ends as another", "folders", "parts"],
+)
+def test_each_model_of_a_repository_has_a_name_of_its_own(
+    cache: Path, files: tuple[str, ...], tags: tuple[str | None, ...]
+) -> None:
+    snapshot = hub_repo(cache, "org/M", {name: gguf(n) for n, name in enumerate(files)})
+    named = {f"org/M:{tag}": snapshot / file for file, tag in zip(files, tags, strict=True) if tag}
+    assert {model.name: model.path for model in found.found_models()} == named
+    for name, path in named.items():
+        assert resolve(name.lower(), None, None).target == path
+        assert resolve(None, name, None).target == path
+        model = found.find_model(name)
+        assert model is not None
+        assert model.path == path
+
+
+def test_a_part_that_is_missing_of_a_model_is_told_with_the_line_that_fetches_it(
+    cache: Path,
+) -> None:
+    files = {"A-Q8_0-00001-of-00002.gguf": gguf(1), "B-Q8_0.gguf": gguf(2)}
+    hub_repo(cache, "org/M", files)
+    with pytest.raises(NotFound, match=r"00002-of-00002\.gguf' is missing.*'edgespec pull org/M:A"):
+        resolve("org/M:A-Q8_0", None, None)
 
 
 def test_names_are_found_without_a_network(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
