@@ -121,8 +121,10 @@ class Sameness:
 class Figures:
     """What was measured of one arm, in one category or in all. speed: tokens a second.
 
-    ratio: to the yardstick's speed at the same turn of the same prompt in the same run. gaps:
-    median and 95th percentile of the seconds between arrivals.
+    ratio: to the yardstick's speed at the same turn of the same prompt in the same run.
+    first_token_s, first_sentence_s: of first turns, which everybody reads from nothing; later ones
+    some read anew and others not. gaps: median and 95th percentile of the seconds between
+    arrivals.
     """
 
     answers: int
@@ -231,14 +233,15 @@ class Results:
     def _measured(self, belongs: Callable[[Record], bool]) -> Figures:
         records = [record for record in self._outcome.records if belongs(record)]
         answers = [record.answer for record in records]
+        first = [record.answer for record in records if record.turn == 0]
         gaps = np.array([gap for answer in answers for gap in answer.gaps_s])
         p50, p95 = np.percentile(gaps, (50, 95)).tolist() if len(gaps) else (None, None)
         return Figures(
             answers=len(answers),
             speed=Spread.of(answer.tokens_per_second for answer in answers),
             ratio=Spread.of(self._to_yardstick(record) for record in records),
-            first_token_s=Spread.of(answer.first_token_s for answer in answers),
-            first_sentence_s=Spread.of(answer.first_sentence_s for answer in answers),
+            first_token_s=Spread.of(answer.first_token_s for answer in first),
+            first_sentence_s=Spread.of(answer.first_sentence_s for answer in first),
             gap_p50_s=p50,
             gap_p95_s=p95,
             rounds=Rounds.of([answer.stats for answer in answers if answer.stats is not None]),

@@ -25,8 +25,9 @@ _DEFINITIONS = (
     "Gap: seconds between arrivals; the tokens of one round arrive together.",
     "Acceptance: accepted / tested guesses; a guess behind a wrong one is not tested.",
     "Tokens per round: committed tokens / verify passes, the target's own token included.",
-    "Both caches are emptied before each conversation, so time to first token is that of a cold"
-    " prompt, and drafters read each prompt anew within the time that counts.",
+    "Both caches are emptied before each conversation, and times to first token and first sentence"
+    " are those of its first turn, of a cold prompt; drafters read each prompt anew within the time"
+    " that counts.",
     "A peer counts and times in its own way where it tells, and may keep prompts of its own.",
     "auto keeps what it learns about its drafters from answer to answer, as in a chat.",
 )

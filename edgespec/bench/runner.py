@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
@@ -120,6 +121,7 @@ class Runner:
         self._arms, self._plan, self._helpers = list(arms), plan, helpers or Helpers()
         self._outcome = Outcome(plan, [arm.name for arm in arms])
         self._all = plan.runs * len(plan.prompts) * len(arms)
+        self._begins = _begins(plan.prompts)
         self._done = 0
         limit = plan.within_s
         self._ends_s = None if limit is None else self._helpers.clock() + limit
@@ -147,8 +149,8 @@ class Runner:
     def _one_run(self, run: int) -> None:
         before = self._helpers.load()
         try:
-            for number, prompt in enumerate(self._plan.prompts):
-                self._one_prompt(run, run + number, prompt)
+            for prompt, begins in zip(self._plan.prompts, self._begins, strict=True):
+                self._one_prompt(run, run + begins, prompt)
         finally:
             self._outcome.loads.append(RunLoad(run, before, self._helpers.load()))
 
@@ -211,6 +213,16 @@ class Runner:
             return None
         replies = [(answer.text, answer.ids or ()) for answer in plain[: record.turn]]
         return self._helpers.margins.after(prompt, replies, ids[:parted])
+
+
+def _begins(prompts: Sequence[Prompt]) -> list[int]:
+    """For each prompt the number of the arm that begins, counted on beyond the last arm.
+
+    Within a category it is the next one each time, in whatever order the categories come.
+    """
+    categories = dict.fromkeys(prompt.category for prompt in prompts)
+    following = {category: count(number) for number, category in enumerate(categories)}
+    return [next(following[prompt.category]) for prompt in prompts]
 
 
 def _parted(plain: Answered, other: Answered) -> int | None:

@@ -111,6 +111,19 @@ def test_gaps_of_all_answers_make_one_distribution() -> None:
     assert single.figures("none").gap_p50_s is None
 
 
+def test_the_wait_for_a_first_token_or_sentence_is_that_of_a_cold_prompt() -> None:
+    """In later turns of a conversation some arms find their cache warm, and others none."""
+    cold, warm = (
+        replace(answered(10.0), first_token_s=s, first_sentence_s=2 * s) for s in (1.0, 0.1)
+    )
+    outcome = _outcome((0, "chat", "auto", cold), (0, "chat", "auto", warm))
+    outcome.records[1] = replace(outcome.records[1], turn=1)
+    figures = Results(outcome).figures("auto")
+    assert figures.first_token_s == Spread(1.0, 1.0, 1.0, 1)
+    assert figures.first_sentence_s == Spread(2.0, 2.0, 2.0, 1)
+    assert figures.speed == Spread(10.0, 10.0, 10.0, 2)
+
+
 def test_the_plain_arm_is_unsteady_when_its_runs_differ() -> None:
     assert _speeds((0, "chat", "none", 10.0)).unsteadiness is None
     steady = _speeds((0, "chat", "none", 10.0), (1, "chat", "none", 11.0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from bench_fakes import CHAT, CODE, TALK, Clock, FakeArm, FakeMargins
 
+from edgespec.bench.prompts import Prompt
 from edgespec.bench.runner import Helpers, Outcome, Plan, Runner
 from edgespec.errors import BackendFailed
 
@@ -13,22 +14,40 @@ def _run(arms: list[FakeArm], plan: Plan, helpers: Helpers | None = None) -> Out
     return Runner(arms, plan, helpers).run()
 
 
-def test_the_order_of_arms_rotates_with_run_and_prompt() -> None:
+def _order(arms: list[FakeArm], plan: Plan) -> list[list[str]]:
+    """Who answered each prompt, the first one first."""
     order: list[str] = []
 
     def noticed(_done: int, _total: int, line: str) -> None:
         if line.startswith("run") and not line.endswith("done"):
             order.append(line.rsplit(", ", 1)[1])
 
+    _run(arms, plan, Helpers(noticed))
+    return [order[n : n + len(arms)] for n in range(0, len(order), len(arms))]
+
+
+def test_the_order_of_arms_rotates_with_run_and_prompt() -> None:
     arms = [FakeArm(name) for name in ("none", "auto", "draft:4")]
-    _run(arms, Plan((CHAT, CODE), runs=2), Helpers(noticed))
-    by_prompt = [order[n : n + 3] for n in range(0, len(order), 3)]
-    assert by_prompt == [
+    assert _order(arms, Plan((CHAT, CODE), runs=2)) == [
         ["none", "auto", "draft:4"],
         ["auto", "draft:4", "none"],
         ["auto", "draft:4", "none"],
         ["draft:4", "none", "auto"],
     ]
+
+
+@pytest.mark.parametrize("count", range(2, 7))
+@pytest.mark.parametrize("categories", range(1, 5))
+def test_no_arm_goes_first_twice_in_a_category_before_every_other_did(
+    count: int, categories: int
+) -> None:
+    """Also where as many categories take turns as there are arms."""
+    arms = [FakeArm(f"arm {n}") for n in range(count)]
+    prompts = [Prompt(f"{n}", f"{n % categories}", ("Hi",)) for n in range(count * categories)]
+    order = _order(arms, Plan(tuple(prompts), runs=1, yardstick="arm 0"))
+    for category in range(categories):
+        first = {names[0] for names in order[category::categories]}
+        assert first == {arm.name for arm in arms}
 
 
 def test_every_arm_warms_up_before_anything_counts() -> None:
