@@ -37,10 +37,6 @@ class Successors:
         self._ids = np.zeros((PLACES, SUCCESSORS), dtype=np.int32)
         self._nats = np.zeros((PLACES, SUCCESSORS), dtype=np.float16)
 
-    @property
-    def n_bytes(self) -> int:
-        return self._owner.nbytes + self._ids.nbytes + self._nats.nbytes
-
     def clear(self) -> None:
         self._owner.fill(-1)
 

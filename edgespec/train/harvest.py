@@ -19,7 +19,7 @@ from edgespec.text.template import Message
 from edgespec.train.batch import Batch
 from edgespec.train.choosing import drawn, nearest
 from edgespec.train.openings import OPENINGS, SHARES
-from edgespec.train.records import Record
+from edgespec.train.records import CONTEXT, Record
 
 HELD_SHARE = 0.03  # of the questions
 GREEDY_SHARE = 0.25  # of the answers; the others are drawn at TEMPERATURE
@@ -67,6 +67,11 @@ def frames_of(encoder: PromptEncoder) -> list[Frame]:
 def room_for(frames: Sequence[Frame]) -> int:
     """Tokens of the longest question in the longest frame, with the longest answer."""
     return max(frame.size for frame in frames) + LONGEST_QUESTION + LONGEST_ANSWER
+
+
+def whose(context: int) -> str:
+    """Who allows no more than such a context, in words."""
+    return "a drafter's" if context == CONTEXT else "the target's"
 
 
 @dataclass(slots=True)
@@ -141,12 +146,12 @@ class Harvest:
         """Those with room for any opening and an answer. Raises: BadInput where none has."""
         openings = (text for texts in OPENINGS.values() for text in texts)
         longest = max(len(self._encode(text, special=False)) for text in openings)
-        least = longest + SHORTEST_ANSWER
-        fitting = [frame for frame in frames if frame.size + least <= self._batch.context]
+        least, context = longest + SHORTEST_ANSWER, self._batch.context
+        fitting = [frame for frame in frames if frame.size + least <= context]
         if not fitting:
             raise BadInput(
                 f"This model's chat template alone takes {min(frame.size for frame in frames)}"
-                f" tokens, and of its context of {self._batch.context} too few are left to answer"
+                f" tokens, and of {whose(context)} context of {context} too few are left to answer"
                 " in; name another target, or learn from texts of yours alone with --data FILE."
             )
         return fitting

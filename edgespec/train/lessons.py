@@ -22,14 +22,13 @@ class Lesson:
 
     ids: int64 [texts, n], padded behind. at: bool [texts, n], places before a token of an answer.
     wanted: int64 [places, NEAR] and share: float32 [places, NEAR], the target's distribution there
-    over tokens that the drafter knows. said: int64 [places], the token that really followed.
+    over tokens that the drafter knows.
     """
 
     ids: Tensor
     at: Tensor
     wanted: Tensor
     share: Tensor
-    said: Tensor
 
 
 def lessons(
@@ -56,8 +55,7 @@ def lesson(records: Sequence[Record], vocabulary: Vocabulary, table: np.ndarray)
     scores = np.concatenate([record.scores for record in records]).astype(np.float32)
     share = np.exp(scores / TEMPERATURE) * (wanted != vocabulary.unknown)
     share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-9)
-    said = table[np.concatenate([record.answer for record in records])].astype(np.int64)
-    return Lesson(*(torch.from_numpy(a) for a in (ids, at, wanted, share, said)))
+    return Lesson(*(torch.from_numpy(a) for a in (ids, at, wanted, share)))
 
 
 def _length(record: Record) -> int:

@@ -22,6 +22,7 @@ from edgespec.models.store import write_atomically
 from edgespec.models.wire import MAX_ELEMENTS
 
 NEAR = 40  # tokens of each place that are kept with their scores
+CONTEXT = 1024  # tokens that a drafter reads, and so those of a record that can be learned from
 _MOST_BYTES: Final = 1 << 30
 _NAME: Final = re.compile(r"answers-\d{5,9}\.npz")
 # the kinds of numbers and the dimensions of each part of a shard
@@ -117,7 +118,7 @@ def counted_shard(path: Path) -> Census:
 
 
 def read_shard(path: Path, vocab: int = MAX_ELEMENTS) -> Iterator[Record]:
-    """The records of one shard, once all of it has been checked.
+    """The records of one shard as far as a drafter reads, once all of it has been checked.
 
     vocab: number of the ids that there are. Raises: BadInput naming the shard.
     """
@@ -127,11 +128,15 @@ def read_shard(path: Path, vocab: int = MAX_ELEMENTS) -> Iterator[Record]:
     starts = np.cumsum([0, *shard["lengths"]])
     rows = np.cumsum([0, *(shard["lengths"] - shard["begun"])])
     for n in range(len(shard["lengths"])):
+        begun, end = int(shard["begun"][n]), min(int(shard["lengths"][n]), CONTEXT)
+        if begun >= end:
+            continue
+        here, said = starts[n], slice(rows[n], rows[n] + end - begun)
         yield Record(
-            ids=shard["ids"][starts[n] : starts[n + 1]].astype(np.int32),
-            begun=int(shard["begun"][n]),
-            near=shard["near"][rows[n] : rows[n + 1]].astype(np.int32),
-            scores=shard["scores"][rows[n] : rows[n + 1]],
+            ids=shard["ids"][here : here + end].astype(np.int32),
+            begun=begun,
+            near=shard["near"][said].astype(np.int32),
+            scores=shard["scores"][said],
             temperature=float(shard["temperature"][n]),
             category=str(shard["category"][n]),
             held=bool(shard["held"][n]),

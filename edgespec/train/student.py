@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from edgespec.train.records import CONTEXT
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -22,7 +24,7 @@ class Shape:
     kv_heads: int = 2
     head: int = 64
     rope_base: float = 10_000.0
-    context: int = 1024
+    context: int = CONTEXT
     epsilon: float = 1e-5
 
 

@@ -37,10 +37,6 @@ class Vocabulary:
         own[self.ids] = np.arange(len(self.ids), dtype=np.int32)
         return own
 
-    def covers(self, tokens: Tokens) -> float:
-        """Share of these tokens that it knows."""
-        return float(np.isin(tokens, self.ids).mean()) if len(tokens) else 1.0
-
 
 def most_common(
     records: Iterable[Record], most: int, vocab: int, always: Collection[int]

@@ -28,9 +28,9 @@ from edgespec.text.tokenizer import Tokenizer
 from edgespec.train.batch import Batch, OffersBatches
 from edgespec.train.begun import Begun, Terms
 from edgespec.train.gathering import Enough, Gathering, slots_within
-from edgespec.train.harvest import Harvest, frames_of, room_for
+from edgespec.train.harvest import Harvest, frames_of, room_for, whose
 from edgespec.train.reading import passages, readings, unread
-from edgespec.train.records import Record, Shelf, read_shard
+from edgespec.train.records import CONTEXT, Record, Shelf, read_shard
 from edgespec.train.vocabulary import most_common
 
 GATHERING_SHARE = 0.45  # of the time
@@ -221,8 +221,9 @@ class Workshop:
         # other answers than those of an earlier start
         seed = self.wish.seed * 1_000_003 + len(self.answers.shards())
         harvest = Harvest(batch, encoder, seed)
-        if batch.context < room_for(frames_of(encoder)):
-            self.tell(f"long answers are cut short: the target's context is {batch.context} tokens")
+        context = batch.context
+        if context < room_for(frames_of(encoder)):
+            self.tell(f"long answers are cut short: {whose(context)} context is {context} tokens")
         return harvest
 
     def _batch(self, model: LoadedModel, header: ModelHeader) -> Batch:
@@ -233,7 +234,7 @@ class Workshop:
                 " --backend llamacpp."
             )
         room = room_for(frames_of(PromptEncoder(model.tokenizer)))
-        room = min(room, header.context_length or room)
+        room = min(room, header.context_length or room, CONTEXT)
         slots = slots_within(header.needs(), wish.memory_bytes, room)
         if not slots:
             raise OutOfMemory(

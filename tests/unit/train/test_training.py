@@ -19,8 +19,8 @@ from edgespec.train.judging import (
     total,
     walked,
 )
-from edgespec.train.records import NEAR, Record
-from edgespec.train.vocabulary import Vocabulary, most_common
+from edgespec.train.records import CONTEXT, NEAR, Record, Shelf
+from edgespec.train.vocabulary import most_common
 
 torch = pytest.importorskip("torch", reason="torch is in the extra 'train'")
 torch.set_num_threads(1)
@@ -58,6 +58,25 @@ def test_a_lesson_says_what_the_target_would_say_among_the_tokens_it_knows() -> 
     expected = np.where(known, p, 0) / p[known].sum()
     assert np.allclose(made.share[place].numpy(), expected, atol=1e-6)
     assert made.ids[0, : len(record.ids)].tolist() == own[record.ids].tolist()
+
+
+def test_what_was_gathered_beyond_a_drafters_context_is_learned_from_as_far_as_that(
+    tmp_path: Path,
+) -> None:
+    from edgespec.train.fitting import Training
+    from edgespec.train.lessons import lesson
+    from edgespec.train.student import Shape, Student
+
+    shelf = Shelf(tmp_path)
+    shelf.add([counting(0), counting(1, answer=CONTEXT), counting(2, begun=CONTEXT)])
+    whole, cut = shelf
+    assert whole.ids.tolist() == counting(0).ids.tolist()
+    assert cut.ids.tolist() == counting(1, answer=CONTEXT).ids[:CONTEXT].tolist()
+    assert len(cut.answer) == len(cut.near) == len(cut.scores) == CONTEXT - cut.begun
+    student = Student(Shape(KEPT.size, 32, 2, 64, 2, 1, 16))
+    step = Training(student, rate=1e-2).step(lesson([cut], KEPT, KEPT.table()), 0.0)
+    assert step.places == CONTEXT - cut.begun
+    assert np.isfinite(step.loss)
 
 
 def test_it_learns() -> None:
@@ -171,9 +190,3 @@ def test_the_n_gram_finds_only_what_came_before() -> None:
     assert (by_ngram(fresh) == -1).all()
     both = first_of(by_ngram(fresh), by_model(fresh.answer, fresh))
     assert walked(both).rates() == [1.0] * GUESSES
-
-
-def test_a_vocabulary_covers_what_it_keeps() -> None:
-    vocabulary = Vocabulary(np.array([1, 2, 3], np.int32), 10)
-    assert vocabulary.covers(np.array([1, 2, 9, 9])) == 0.5
-    assert vocabulary.covers(np.array([], np.int32)) == 1.0

@@ -11,14 +11,18 @@ import pytest
 from tiny_models import CHATML, TinyModels
 from train_trials import counting
 
+from edgespec import backends
+from edgespec.backends import Placement
+from edgespec.conversation import PromptEncoder
 from edgespec.errors import BadInput, EdgespecError
+from edgespec.models.model_header import header_of
 from edgespec.models.pairs import Pair
 from edgespec.options import LoadOptions
 from edgespec.text.documents import Document
 from edgespec.train import gathering
 from edgespec.train.begun import Begun
 from edgespec.train.gathering import Enough
-from edgespec.train.records import Record
+from edgespec.train.records import CONTEXT, Record
 from edgespec.train.workshop import Wish, Workshop, workshop
 
 NOTES, LETTER = Document("notes.txt", "one word after the other"), Document("letter.txt", "dear")
@@ -182,25 +186,57 @@ def test_a_context_without_room_for_answers_is_refused_and_nothing_is_begun(
 ) -> None:
     small = replace(wish, pair=Pair("small", tiny_models(layers=2, context=24)))
     with workshop(small, lambda line: None) as opened:
-        with pytest.raises(BadInput, match="of its context of 24 too few are left to answer in"):
+        with pytest.raises(BadInput, match="of the target's context of 24 too few are left"):
             opened.gathered()
         assert Begun.load(opened.course) is None
+
+
+def _wordy(monkeypatch: pytest.MonkeyPatch, sentences: int) -> None:
+    """Every template has a system prompt of its own, of so many sentences."""
+    long = "the model wrote one word after the other, and kept it. " * sentences
+    template = f"<|im_start|>system\n{long}<|im_end|>\n{CHATML}"
+    monkeypatch.setattr("edgespec_llamacpp.tokenizer.LlamaTokenizer.template", lambda _: template)
 
 
 @pytest.mark.usefixtures("two_at_a_time")
 def test_a_template_with_a_long_system_prompt_of_its_own_leaves_room_for_answers(
     wish: Wish, tiny_models: TinyModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    long = "the model wrote one word after the other, and kept it. " * 40
-    template = f"<|im_start|>system\n{long}<|im_end|>\n{CHATML}"
-    monkeypatch.setattr("edgespec_llamacpp.tokenizer.LlamaTokenizer.template", lambda _: template)
+    _wordy(monkeypatch, 20)
     pair, told = Pair("wordy", tiny_models(layers=2, context=4096)), list[str]()
     asked = replace(wish, pair=pair, texts=(), tokens=20)
     with workshop(asked, told.append) as opened:
         opened.gathered()
         (first, *_) = opened.answers
-    assert first.begun > 640
+    assert first.begun > 320
     assert not [line for line in told if "cut short" in line]
+
+
+@pytest.mark.usefixtures("two_at_a_time")
+def test_no_answer_is_longer_than_a_drafter_reads(
+    wish: Wish, tiny_models: TinyModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _wordy(monkeypatch, 40)
+    told, path = list[str](), tiny_models(layers=2, context=4096)
+    model = backends.find("llamacpp").load(path, Placement())
+    with workshop(replace(wish, pair=Pair("wordy", path)), told.append) as opened:
+        batch = opened._batch(model, header_of(path))
+        opened._harvest(batch, PromptEncoder(model.tokenizer))
+    model.close()
+    assert batch.context == CONTEXT
+    assert told == ["long answers are cut short: a drafter's context is 1024 tokens"]
+
+
+@pytest.mark.usefixtures("two_at_a_time")
+def test_a_template_that_leaves_a_drafter_no_room_for_answers_is_refused(
+    wish: Wish, tiny_models: TinyModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _wordy(monkeypatch, 80)
+    asked = replace(wish, pair=Pair("wordy", tiny_models(layers=2, context=4096)))
+    with workshop(asked, lambda line: None) as opened:
+        with pytest.raises(BadInput, match="of a drafter's context of 1024 too few are left"):
+            opened.gathered()
+        assert Begun.load(opened.course) is None
 
 
 @pytest.mark.usefixtures("two_at_a_time")
