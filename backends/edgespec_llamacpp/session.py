@@ -184,6 +184,8 @@ class LlamaSession:
         self._unsettled = True
         self._fields.fill(part, len(self._cached), first_output=len(part))
         decode(self._context, self._batch)
+        # nobody asks for scores, and a GPU would still be at it while the next pass is timed
+        self._lib.llama_synchronize(self._context)
         self._cached.extend(part)
         self._unsettled = False
         return tokens[n:]

@@ -28,6 +28,7 @@ from edgespec.decoding.events import Stop
 from edgespec.decoding.loop import speculate
 from edgespec.errors import BackendFailed, BadInput, CacheFull, OutOfMemory
 from edgespec.testing import random_draft, read
+from edgespec_llamacpp.library import library
 from edgespec_llamacpp.session import LlamaSession
 
 CHUNK = 128  # tokens of a prompt that one pass on a CPU reads
@@ -90,6 +91,41 @@ def test_a_lazy_session_lets_a_few_tokens_ride_with_the_next_pass(
         assert read(lazy, [*tokens[: length // 2], 3, 3]) <= length
         read(lazy, tokens)
         read(eager, tokens)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The native calls that begin a pass or wait for its end, as they come."""
+    told = list[str]()
+
+    def noted(name: str) -> None:
+        native = getattr(library(), name)
+
+        def call(*arguments: object) -> object:
+            told.append(name)
+            return native(*arguments)
+
+        monkeypatch.setattr(library(), name, call)
+
+    noted("llama_decode")
+    noted("llama_synchronize")
+    return told
+
+
+@pytest.mark.parametrize(
+    ("length", "lazy", "passes"),
+    [(300, False, 3), (137, False, 2), (2, False, 1), (300, True, 3), (137, True, 1), (9, True, 0)],
+)
+def test_a_chunk_of_a_prompt_is_over_when_that_is_told(
+    llama: Models, calls: list[str], length: int, lazy: bool, passes: int
+) -> None:
+    """On a GPU a pass begins with one call and goes on behind it; what nobody waited for would be
+    timed with the next pass."""
+    target = llama(layers=2).session(replace(EXACT, context=512, lazy=lazy))
+    calls.clear()
+    for done, _ in enumerate(target.prefill(np.array(_tokens(length), dtype=np.int32))):
+        assert calls == ["llama_decode", "llama_synchronize"] * done
+    assert done == passes
 
 
 def test_guesses_after_a_prompt_of_one_chunk_are_scored_right(llama: Models, fresh: Oracle) -> None:
