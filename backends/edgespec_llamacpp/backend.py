@@ -12,12 +12,12 @@ from edgespec.errors import ModelFileError, NotFound
 from edgespec.models.shown import shown
 from edgespec_llamacpp.library import (
     build,
-    clear_log,
     devices_now,
+    errors_since,
     interrupts_wait,
-    last_errors,
     library,
     library_version,
+    log_mark,
 )
 from edgespec_llamacpp.model import LlamaModel
 from edgespec_llamacpp.requantize import requantize
@@ -60,20 +60,26 @@ class LlamaCppBackend:
         if placement.gpu_layers is not None:
             parameters.n_gpu_layers = placement.gpu_layers
         kept = _experts_on_cpu(lib, parameters) if placement.cpu_moe else None
-        clear_log()
-        with interrupts_wait() as interrupted:
-            go_on = lib.llama_progress_callback(lambda _done, _data: not interrupted())
-            parameters.progress_callback = go_on
-            handle = lib.llama_model_load_from_file(str(path).encode(), parameters)
-            if handle and interrupted():
+        handle: Any = None
+        mark = log_mark()
+        try:
+            with interrupts_wait() as interrupted:
+                go_on = lib.llama_progress_callback(lambda _done, _data: not interrupted())
+                parameters.progress_callback = go_on
+                handle = lib.llama_model_load_from_file(str(path).encode(), parameters)
+            del kept, go_on  # used during the load only
+            if interrupted():
+                raise KeyboardInterrupt  # a handler may only have taken note of it
+            if not handle:
+                raise ModelFileError(
+                    f"llama.cpp could not load {path.name}: {errors_since(mark)}."
+                    " Download it again, or try another quantisation."
+                )
+            return LlamaModel(handle, path, placement)
+        except BaseException:
+            if handle:
                 lib.llama_model_free(handle)
-        del kept, go_on  # used during the load only
-        if not handle:
-            raise ModelFileError(
-                f"llama.cpp could not load {path.name}: {last_errors()}."
-                " Download it again, or try another quantisation."
-            )
-        return LlamaModel(handle, path)
+            raise
 
     @classmethod
     def requantize(cls, source: Path, target: Path, number_format: str) -> None:

@@ -14,13 +14,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from edgespec.errors import BackendMissing
 
-_LOG: deque[str] = deque(maxlen=400)
+_LOG: deque[tuple[int, str]] = deque(maxlen=400)  # numbered, by whatever thread they come from
+_NUMBERS = count()
 _INTERRUPTED = threading.Event()
 _KEPT: list[Any] = []  # callbacks that the library holds; without a reference it would crash
 _INSTALL = 'pip install "llama-cpp-python>=0.3.36,<0.4"'
@@ -51,7 +53,7 @@ def library() -> ModuleType:
 
     def keep(_level: int, text: bytes | None, _data: object) -> None:
         try:
-            _LOG.append((text or b"").decode("utf-8", "replace"))
+            _LOG.append((next(_NUMBERS), (text or b"").decode("utf-8", "replace")))
         except KeyboardInterrupt:  # raised in a callback it would be lost
             _INTERRUPTED.set()
 
@@ -113,13 +115,18 @@ def raise_kept_interrupt() -> None:
         raise KeyboardInterrupt
 
 
-def clear_log() -> None:
-    _LOG.clear()
+def log_mark() -> int:
+    """A place in the native log: all that is said later stands behind it."""
+    return next(_NUMBERS)
 
 
-def last_errors(lines: int = 3) -> str:
-    """The latest lines of the native log that speak of an error, on one line."""
-    whole = [line.strip() for line in "".join(_LOG).splitlines() if line.strip()]
+def errors_since(mark: int, lines: int = 3) -> str:
+    """The latest lines of the native log behind a mark that speak of an error, on one line.
+
+    Earlier ones may be of another model.
+    """
+    said = "".join(text for number, text in tuple(_LOG) if number > mark)
+    whole = [line.strip() for line in said.splitlines() if line.strip()]
     telling = [
         line for line in whole if any(w in line.lower() for w in ("error", "fail", "unable"))
     ]

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from edgespec.backends import SessionOptions, physical_cores
+from edgespec.backends import Placement, SessionOptions, physical_cores
 from edgespec.decoding.draft import EMPTY, ROOT, Draft
 from edgespec.decoding.session import CPU_CHUNK, GPU_CHUNK, Caps
 from edgespec.errors import BackendFailed, BadInput, OutOfMemory
 from edgespec_llamacpp.batch import LlamaBatch
 from edgespec_llamacpp.library import (
     build,
-    clear_log,
+    errors_since,
     gpu_devices,
     interrupts_wait,
-    last_errors,
     library,
     library_version,
+    log_mark,
 )
 from edgespec_llamacpp.plain import LlamaPlainLoop
 from edgespec_llamacpp.session import MAX_LEAVES, LlamaSession
@@ -35,18 +35,16 @@ SNAPSHOTS = 16  # states kept for taking guesses back, where a model has a recur
 class LlamaModel:
     """One GGUF file in memory."""
 
-    def __init__(self, handle: Any, path: Path) -> None:
+    def __init__(self, handle: Any, path: Path, placement: Placement) -> None:
         self._lib, self._handle, self._path = library(), handle, path
         self.tokenizer = LlamaTokenizer(handle)
-        self._sessions: list[LlamaSession] = []
-        self._plain_loops: list[LlamaPlainLoop] = []
-        self._batches: list[LlamaBatch] = []
+        self._gpus = gpu_devices() if placement.gpu_layers != 0 else ()
+        self._opened: list[LlamaSession | LlamaPlainLoop | LlamaBatch] = []
 
     @property
     def device(self) -> str:
-        gpus = gpu_devices()
-        if gpus:
-            return ", ".join(gpu.description for gpu in gpus)
+        if self._gpus:
+            return ", ".join(gpu.description for gpu in self._gpus)
         return f"CPU, {physical_cores()} cores"
 
     @property
@@ -56,22 +54,23 @@ class LlamaModel:
         return "|".join(map(str, (*file, library_version(), self.device, build())))
 
     def session(self, options: SessionOptions) -> LlamaSession:
-        chunk = GPU_CHUNK if gpu_devices() else CPU_CHUNK
+        chunk = self._chunk
         context = self._context(options, self._parameters(options, chunk))
-        tree = options.rows > 1 and not self._has_state()
-        caps = Caps(self.tokenizer.vocab, options.context, options.rows, tree=tree)
+        rollback = int(self._lib.llama_n_rs_seq(context)) if self._has_state() else None
+        tree = options.rows > 1 and rollback is None
+        caps = Caps(self.tokenizer.vocab, options.context, options.rows, tree, rollback)
         session = LlamaSession(context, caps, chunk, CATCH_UP if options.lazy else 0)
-        session.caps = self._probed(session, caps, int(self._lib.llama_n_rs_seq(context)))
-        self._sessions.append(session)
+        self._opened.append(session)
+        session.caps = self._probed(session)
         return session
 
     def plain_loop(self, options: SessionOptions) -> LlamaPlainLoop:
-        chunk = GPU_CHUNK if gpu_devices() else CPU_CHUNK
-        parameters = self._parameters(options, chunk)
+        parameters = self._parameters(options, self._chunk)
         parameters.n_seq_max, parameters.kv_unified, parameters.n_rs_seq = 1, False, 0
         context = self._context(options, parameters)
-        self._plain_loops.append(LlamaPlainLoop(context, chunk, options.context))
-        return self._plain_loops[-1]
+        loop = LlamaPlainLoop(context, self._chunk, options.context)
+        self._opened.append(loop)
+        return loop
 
     def batch(self, slots: int, context: int, threads: int | None = None) -> LlamaBatch:
         """See edgespec.train.batch.OffersBatches."""
@@ -79,30 +78,35 @@ class LlamaModel:
         parameters = self._parameters(options, slots)
         parameters.n_seq_max, parameters.kv_unified, parameters.n_rs_seq = slots, False, 0
         opened = self._context(options, parameters)
-        self._batches.append(LlamaBatch(opened, slots, context, self.tokenizer.vocab))
-        return self._batches[-1]
+        batch = LlamaBatch(opened, slots, context, self.tokenizer.vocab)
+        self._opened.append(batch)
+        return batch
 
     def close(self) -> None:
-        for session in self._sessions:
-            session.close()
-        for loop in self._plain_loops:
-            loop.close()
-        for batch in self._batches:
-            batch.close()
-        self._sessions.clear()
-        self._plain_loops.clear()
-        self._batches.clear()
+        for opened in self._opened:
+            opened.close()
+        self._opened.clear()
         handle, self._handle = self._handle, None  # never freed twice
         if handle is not None:
             self._lib.llama_model_free(handle)
 
+    @property
+    def _chunk(self) -> int:
+        return GPU_CHUNK if self._gpus else CPU_CHUNK
+
     def _context(self, options: SessionOptions, parameters: Any) -> Any:
-        clear_log()
-        with interrupts_wait():
-            context = self._lib.llama_init_from_model(self._handle, parameters)
+        context: Any = None
+        mark = log_mark()
+        try:
+            with interrupts_wait():
+                context = self._lib.llama_init_from_model(self._handle, parameters)
+        except BaseException:  # Ctrl+C, when the call was over
+            if context:
+                self._lib.llama_free(context)
+            raise
         if context:
             return context
-        reason = last_errors(1)
+        reason = errors_since(mark, 1)
         if "alloc" in reason:
             raise OutOfMemory(
                 f"No cache of {options.context} tokens for {self._path.name}: {reason}."
@@ -118,7 +122,7 @@ class LlamaModel:
         return bool(recurrent or self._lib.llama_model_is_hybrid(self._handle))
 
     def _parameters(self, options: SessionOptions, chunk: int) -> Any:
-        kv_type = _kv_type(options)
+        kv_type = self._kv_type(options)
         for name, table, value in (
             ("--kv-type", KV_TYPES, kv_type),
             ("--flash-attention", FLASH_ATTENTION, options.flash_attention),
@@ -140,22 +144,21 @@ class LlamaModel:
             p.n_seq_max, p.kv_unified = min(MAX_LEAVES, max(1, options.rows - 1)), True
         return p
 
-    def _probed(self, session: LlamaSession, caps: Caps, snapshots: int) -> Caps:
+    def _kv_type(self, options: SessionOptions) -> str:
+        """The CPU's attention sums a single row of f16 or f32 in another order than several rows
+        once the text is longer than 256 tokens; bf16 has one way for all widths, at the same size.
+        """
+        if options.kv_type != "auto":
+            return options.kv_type
+        return "f16" if self._gpus or options.flash_attention == "off" or options.lazy else "bf16"
+
+    def _probed(self, session: LlamaSession) -> Caps:
         """What this cache can really take back, tried out on it."""
-        rollback = None if not self._has_state() else min(SNAPSHOTS, snapshots)
-        if rollback is None and not self._lib.llama_model_n_swa(self._handle):
+        caps = session.caps
+        if caps.rollback is None and not self._lib.llama_model_n_swa(self._handle):
             return caps
-        rollback = rollback if caps.rows > 2 and _rolls_back(session, 2) else 0
+        rollback = caps.rollback if caps.rows > 2 and _rolls_back(session, 2) else 0
         return replace(caps, tree=caps.tree and rollback is None, rollback=rollback)
-
-
-def _kv_type(options: SessionOptions) -> str:
-    """The CPU's attention sums a single row of f16 or f32 in another order than several rows
-    once the text is longer than 256 tokens; bf16 has one way for all widths, at the same size.
-    """
-    if options.kv_type != "auto":
-        return options.kv_type
-    return "f16" if gpu_devices() or options.flash_attention == "off" or options.lazy else "bf16"
 
 
 def _rolls_back(session: LlamaSession, guesses: int) -> bool:

@@ -9,11 +9,12 @@ import numpy as np
 
 from edgespec.decoding.draft import Row
 from edgespec.errors import BackendFailed, CacheFull
-from edgespec_llamacpp.library import last_errors, library, raise_kept_interrupt
+from edgespec_llamacpp.library import errors_since, library, log_mark, raise_kept_interrupt
 
 
 def decode(context: Any, batch: Any) -> None:
     """Read a batch into the cache. Raises: CacheFull, BackendFailed."""
+    mark = log_mark()
     result = library().llama_decode(context, batch)
     raise_kept_interrupt()
     if result == 0:
@@ -23,7 +24,7 @@ def decode(context: Any, batch: Any) -> None:
             f"The cache has no room for {batch.n_tokens} more tokens."
             " Raise --context or start a new chat."
         )
-    raise BackendFailed(f"llama.cpp could not run the model (code {result}): {last_errors()}")
+    raise BackendFailed(f"llama.cpp could not run the model (code {result}): {errors_since(mark)}")
 
 
 def scores(context: Any, count: int, vocab: int) -> Row:

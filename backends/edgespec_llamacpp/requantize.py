@@ -8,10 +8,10 @@ from pathlib import Path
 from edgespec.backends import physical_cores
 from edgespec.errors import BackendFailed
 from edgespec_llamacpp.library import (
-    clear_log,
+    errors_since,
     interrupts_wait,
-    last_errors,
     library,
+    log_mark,
 )
 
 FORMATS = {"bf16": 32}  # enum llama_ftype
@@ -24,13 +24,13 @@ def requantize(source: Path, target: Path, number_format: str) -> None:
     parameters.ftype = FORMATS[number_format]
     parameters.allow_requantize = True
     parameters.nthread = physical_cores()
-    clear_log()
+    mark = log_mark()
     with interrupts_wait():
         result = lib.llama_model_quantize(
             str(source).encode(), str(target).encode(), ctypes.byref(parameters)
         )
     if result != 0:
         raise BackendFailed(
-            f"Could not write {target.name} as {number_format}: {last_errors()}."
+            f"Could not write {target.name} as {number_format}: {errors_since(mark)}."
             " Is there room on the disk?"
         )

@@ -44,6 +44,9 @@ class LlamaSession:
     for the next verify; that saves a pass, but its width, and with it the rounding, then varies.
     slot: the sequence of the committed text; leaves of a tree use it and as many above it as a
     draft has nodes. The session at 0 owns the context.
+    A state beside the cache (whose caps have a `rollback` from the start) is kept for each row of
+    the latest pass and for no earlier one: `_reach` tells how many rows it can go back, -1 where
+    nothing is known of it. The library would go back further, to what other passes left there.
     The cache holds `_cached`, and more only while `_unsettled`, which holds at every line since an
     interrupt may come behind any; `_owed` are the tokens that wait.
     """
@@ -61,11 +64,11 @@ class LlamaSession:
         self._draft = EMPTY
         self._branches, self._root = Branches(), 0  # the root's position
         self._unsettled = False
+        self._has_state, self._reach = caps.rollback is not None, 0
 
     def prefill(self, tokens: Tokens) -> Iterator[int]:
         tokens = np.ascontiguousarray(tokens, dtype=np.int32)
         self._owed, self._pending = [], None
-        self._settle()
         keep = self._keep(self.held(tokens))
         yield keep
         body = tokens[keep:-1].tolist()
@@ -75,7 +78,8 @@ class LlamaSession:
         self._owed, self._pending = body, int(tokens[-1])
 
     def held(self, tokens: Tokens) -> int:
-        return common_prefix(self._cached.array, tokens[:-1])
+        same = common_prefix(self._cached.array, tokens[:-1])
+        return same if self._goes_back_to(same) else 0
 
     def verify(self, draft: Draft) -> LlamaScores:
         assert self._pending is not None, "verify() before a prompt was read"
@@ -91,7 +95,7 @@ class LlamaSession:
             self._lay_out(draft, 0, len(line))
             for row in range(len(line)):
                 self._fields.belongs_to(row, range(self._branches.count))
-        decode(self._context, self._batch)
+        self._decode()
         return LlamaScores(self._rows(len(draft) + 1))
 
     def extend(self, grown: Draft) -> LlamaScores:
@@ -104,7 +108,7 @@ class LlamaSession:
         self._fields.fill(grown.tokens[known:], self._root + 1 + known, first_output=0)
         self._lay_out(grown, known, 0)
         self._draft = grown
-        decode(self._context, self._batch)
+        self._decode()
         return LlamaScores(self._rows(len(grown) - known), known)
 
     def commit(self, path: Sequence[int], next_token: int) -> None:
@@ -115,10 +119,12 @@ class LlamaSession:
         if self._branches.count > 1:
             self._keep_winner(path, self._root + 1)
         self._cached.extend(kept)
-        if len(path) < len(self._draft):
+        rejected = len(path) < len(self._draft)
+        if rejected and self._goes_back_to(len(self._cached)):
             self._remove(self._slot, len(self._cached))
+            rejected, self._reach = False, 0
         self._owed, self._pending = [], next_token
-        self._draft, self._unsettled = EMPTY, False
+        self._draft, self._unsettled = EMPTY, rejected  # the next pass then settles it
 
     def reset(self) -> None:
         """Forget everything."""
@@ -149,32 +155,42 @@ class LlamaSession:
         self._branches, self._unsettled = Branches(), False
 
     def _keep(self, wanted: int) -> int:
-        """Drop what the cache holds beyond `wanted` tokens; returns how many really stay."""
-        if wanted < len(self._cached):
+        """Drop what the cache holds beyond `wanted` tokens; returns how many really stay: none
+        where it cannot go back to them."""
+        if self._unsettled or wanted < len(self._cached):
             self._unsettled = True
             self._cached.truncate(wanted)
-            if not self._lib.llama_memory_seq_rm(self._memory, self._slot, wanted, -1):
-                self._forget()  # a state that cannot go back to this place is read anew
-            self._unsettled = False
+            remove = self._lib.llama_memory_seq_rm
+            for leaf in range(1, self._branches.count):
+                remove(self._memory, self._slot + leaf, -1, -1)
+            back = self._goes_back_to(wanted) and remove(self._memory, self._slot, wanted, -1)
+            if not back:
+                self._forget()
+            self._unsettled, self._reach = False, 0
         return len(self._cached)
+
+    def _goes_back_to(self, start: int) -> bool:
+        """Whether what the cache holds from position `start` on can be taken back."""
+        if not self._has_state:
+            return True
+        end = self._lib.llama_memory_seq_pos_max(self._memory, self._slot) + 1
+        return bool(end - start <= self._reach)
 
     def _settle(self) -> None:
         """Take back what is not committed: a verify, or a call that was broken off."""
         if not self._unsettled:
             return
-        for leaf in range(1, self._branches.count):
-            self._lib.llama_memory_seq_rm(self._memory, self._slot + leaf, -1, -1)
-        if not self._lib.llama_memory_seq_rm(self._memory, self._slot, len(self._cached), -1):
-            self._read_anew()
-        self._unsettled = False
-
-    def _read_anew(self) -> None:
-        again, pending = self._cached.array.tolist(), self._pending
+        text, pending = self._cached.array.tolist(), self._pending
         self._pending = None  # until the text before it is there again
-        self._forget()
-        while again:
-            again = self._read_some(again)
+        left = text[self._keep(len(text)) :]
+        while left:
+            left = self._read_some(left)
         self._pending = pending
+
+    def _decode(self) -> None:
+        self._reach = -1  # a pass that failed may have left anything
+        decode(self._context, self._batch)
+        self._reach = min(self._batch.n_tokens - 1, self.caps.rollback or 0)
 
     def _read_some(self, tokens: list[int]) -> list[int]:
         """Read one chunk and return the rest. Chunks end at multiples of the chunk size, so that
@@ -183,7 +199,7 @@ class LlamaSession:
         part = tokens[:n]
         self._unsettled = True
         self._fields.fill(part, len(self._cached), first_output=len(part))
-        decode(self._context, self._batch)
+        self._decode()
         # nobody asks for scores, and a GPU would still be at it while the next pass is timed
         self._lib.llama_synchronize(self._context)
         self._cached.extend(part)

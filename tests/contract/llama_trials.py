@@ -61,9 +61,9 @@ class Models:
 
     def free_sessions(self) -> None:
         for model in self._models.values():
-            for session in model._sessions:
-                session.close()
-            model._sessions.clear()
+            for opened in model._opened:
+                opened.close()
+            model._opened.clear()
 
     def close(self) -> None:
         for model in self._models.values():

@@ -31,24 +31,17 @@ _WIDTH, _HEADS, _KV_HEADS, _HIDDEN, _VOCAB = 128, 4, 2, 256, 384
 Reported = Callable[[Path, SessionOptions], Mapping[str, float]]
 
 
-class _WholeLog(deque[str]):
-    """A log that keeps what was there before the session, too."""
-
-    def clear(self) -> None:
-        pass
-
-
 @pytest.fixture
 def reported(monkeypatch: pytest.MonkeyPatch) -> Reported:
     """Loads a model, opens a session, and gives the sizes that llama.cpp logs, in bytes."""
 
     def report(path: Path, options: SessionOptions) -> Mapping[str, float]:
-        log = _WholeLog()
+        log = deque[tuple[int, str]]()  # nothing that was said falls out of it
         monkeypatch.setattr(library, "_LOG", log)
         model = LlamaCppBackend.load(path, Placement())
         model.session(options)
         sizes: Counter[str] = Counter()
-        for place, kind, mebibytes in _BUFFER.findall("".join(log)):
+        for place, kind, mebibytes in _BUFFER.findall("".join(text for _, text in log)):
             if place != "CPU_REPACK":  # a copy whose pages in the file can be dropped
                 sizes[kind] += float(mebibytes) * MIB
         model.close()
