@@ -135,9 +135,9 @@ def rendered(entries: Sequence[Entry], before: str) -> str:
 
 def _entry_lines(entry: Entry) -> Iterator[str]:
     yield "[[pair]]"
-    for key in ("name", "title", "about", "licence", "context"):
-        if getattr(entry, key) is not None:
-            yield f"{key} = {_value(getattr(entry, key))}"
+    for key in ("name", "title", "about", "licence", "context", "base"):
+        if value := getattr(entry, key):
+            yield f"{key} = {_value(value)}"
     for build in entry.builds:
         yield ""
         yield f"[pair.{build.format}]"

@@ -81,7 +81,8 @@ def _row(entry: Entry, shelf: Shelf) -> tuple[str, ...]:
     if told.bytes and not told.verified:
         size = f"~{size}"
     fits = _FITS[shelf.room.fits(build)] if build else _only(told)
-    return mark, entry.name, size, "model" if told.draft else "n-gram", fits, entry.about
+    about = f"base model: {entry.about}" if entry.base else entry.about
+    return mark, entry.name, size, "model" if told.draft else "n-gram", fits, about
 
 
 def _only(build: Build) -> str:
@@ -108,6 +109,7 @@ def _entry_as_dict(entry: Entry, shelf: Shelf) -> dict[str, Any]:
         "name": entry.name,
         "title": entry.title,
         "about": entry.about,
+        "base": entry.base,
         "licence": entry.licence,
         "context": entry.context,
         "installed": entry.name in shelf.installed,

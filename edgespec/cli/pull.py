@@ -112,8 +112,9 @@ def _planned(hub: Hub, name: str, wanted: dict[str, Any]) -> PullPlan:
 
     room = room_here()
     formats = (*room.formats, *room.makeshift) or ("gguf",)
+    wish = Wish(name, wanted["draft"], wanted["revision"], formats, room.check)
     try:
-        return plan_pull(hub, Wish(name, wanted["draft"], wanted["revision"], formats), note)
+        return plan_pull(hub, wish, note)
     except IncompatiblePair:
         note(
             f"Nothing was fetched. 'edgespec pull {_quoted(name)} --draft none' fetches the target"

@@ -50,6 +50,8 @@ class Told:
         yield "pair", plan.name
         yield "target", _model_line(plan.target)
         yield "draft", _model_line(plan.draft) if plan.draft else "none: the n-gram index guesses"
+        if plan.base:
+            yield "kind", "a base model: it goes on with a text and was not trained to answer"
         if plan.note:
             yield "words", plan.note
         yield "licence", plan.licence or "not stated"
@@ -76,6 +78,7 @@ class Told:
             "pair": plan.name,
             "target": _model_dict(plan.target, pair.target if pair else None),
             "draft": _model_dict(plan.draft, pair.draft if pair else None) if plan.draft else None,
+            "base": plan.base,
             "licence": plan.licence,
             "vocabularies": plan.note or None,
             "bytes_to_fetch": self.missing_bytes,

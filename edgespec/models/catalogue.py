@@ -19,7 +19,7 @@ NAME: Final = re.compile(r"[a-z0-9][a-z0-9.]*(-[a-z0-9.]+)*")
 _REPO: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _QUANT: Final = re.compile(r"[A-Z0-9][A-Z0-9_-]*")
-_PAIR_KEYS: Final = {"name", "title", "about", "licence", "context", *FORMATS}
+_PAIR_KEYS: Final = {"name", "title", "about", "licence", "context", "base", *FORMATS}
 _BUILD_KEYS: Final = {"target", "draft", "evidence", "verified"}
 _SOURCE_KEYS: Final = {"repo", "file", "quant", "revision", "size", "stated_gb"}
 
@@ -87,7 +87,7 @@ class Build:
 class Entry:
     """One pair of the catalogue. licence, context: None where the evidence does not say.
 
-    context: tokens that the target was trained on.
+    context: tokens that the target was trained on. base: whether it only goes on with texts.
     """
 
     name: str
@@ -96,6 +96,7 @@ class Entry:
     builds: tuple[Build, ...]
     licence: str | None = None
     context: int | None = None
+    base: bool = False
 
     def build(self, *formats: Format) -> Build | None:
         """The build in the first of these formats that there is one for."""
@@ -150,6 +151,9 @@ def _entry(table: Mapping[str, Any]) -> Entry:
     context = table.get("context")
     if context is not None and (type(context) is not int or context < 1):
         raise _wrong(name, "its context is not a number of tokens")
+    base = table.get("base", False)
+    if type(base) is not bool:
+        raise _wrong(name, "its base is neither true nor false")
     return Entry(
         name,
         _text(name, table, "title"),
@@ -157,6 +161,7 @@ def _entry(table: Mapping[str, Any]) -> Entry:
         builds,
         _text(name, table, "licence") if "licence" in table else None,
         context,
+        base,
     )
 
 

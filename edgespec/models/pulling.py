@@ -30,6 +30,7 @@ from edgespec.models.shown import shown
 from edgespec.models.transfer import Report
 
 Note = Callable[[str], None]
+HeaderCheck = Callable[[GgufHeader], object]  # raises ModelFileError for what does not run here
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,14 @@ class Wish:
     """What to pull, as typed. draft: "" = the pair's own, or that of the last pull; `none` = none.
 
     revision: of the target; empty = as the catalogue pins it, else the main branch. formats: those
-    that run here, the better first.
+    that run here, the better first. check: for GGUF models; None = all of them run here.
     """
 
     name: str
     draft: str = ""
     revision: str = ""
     formats: tuple[Format, ...] = ("gguf",)
+    check: HeaderCheck | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +75,18 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class PullPlan:
-    """What would be fetched. note: harmless differences of the vocabularies, in words."""
+    """What would be fetched.
+
+    note: harmless differences of the vocabularies, in words. base: whether the catalogue says that
+    the target only goes on with texts.
+    """
 
     name: str
     target: Chosen
     draft: Chosen | None
     licence: str | None = None
     note: str = ""
+    base: bool = False
 
     @property
     def models(self) -> tuple[Chosen, ...]:
@@ -89,19 +96,29 @@ class PullPlan:
         return sum(missing_bytes(hub, model.snapshot, model.files) for model in self.models)
 
 
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """What a wish stands for. draft: None = none. licence, base: as the catalogue says."""
+
+    name: str
+    target: Source
+    draft: Source | None
+    licence: str | None = None
+    base: bool = False
+
+
 def plan_pull(hub: Hub, wish: Wish, note: Note) -> PullPlan:
     """Choose both models and compare their vocabularies; nothing is kept on this machine.
 
     Raises: BadInput, NotFound; IncompatiblePair naming the first id that differs; ModelFileError;
     as Hub.snapshot().
     """
-    name, licence, target_source, draft_source = _sources(wish)
-    if wish.revision:
-        target_source = replace(target_source, revision=wish.revision)
-    target = _chosen(hub, target_source, wish.formats, note)
-    draft = None if draft_source is None else _chosen(hub, draft_source, wish.formats, note)
-    plan = PullPlan(name, target, draft, target.snapshot.licence or licence)
-    return replace(plan, note=_compared(target, draft))
+    named = _sources(wish)
+    wanted = replace(named.target, revision=wish.revision or named.target.revision)
+    target = _chosen(hub, wanted, wish, note)
+    draft = None if named.draft is None else _chosen(hub, named.draft, wish, note)
+    licence = target.snapshot.licence or named.licence
+    return PullPlan(named.name, target, draft, licence, _compared(target, draft), named.base)
 
 
 def pull(hub: Hub, plan: PullPlan, report: Report) -> InstalledPair:
@@ -144,8 +161,7 @@ def _check_recordable() -> None:
         ) from error
 
 
-def _sources(wish: Wish) -> tuple[str, str | None, Source, Source | None]:
-    """The pair's name and licence, its target and its draft."""
+def _sources(wish: Wish) -> _Sources:
     wanted = parse(wish.name)
     match wanted:
         case Local():
@@ -155,7 +171,7 @@ def _sources(wish: Wish) -> tuple[str, str | None, Source, Source | None]:
             )
         case Remote():
             draft = _draft_source(wish, _draft_of_before(wanted.label))
-            return wanted.label, None, Source(wanted.repo, quant=wanted.quant), draft
+            return _Sources(wanted.label, Source(wanted.repo, quant=wanted.quant), draft)
         case Named():
             entry = catalogue().find(wanted.name)
             if entry is None:
@@ -166,7 +182,8 @@ def _sources(wish: Wish) -> tuple[str, str | None, Source, Source | None]:
                     f"'{entry.name}' comes as {entry.builds[0].format.upper()} only, which no"
                     " backend here runs; 'edgespec doctor' tells what is missing."
                 )
-            return entry.name, entry.licence, build.target, _draft_source(wish, build.draft)
+            draft = _draft_source(wish, build.draft)
+            return _Sources(entry.name, build.target, draft, entry.licence, entry.base)
 
 
 def _draft_of_before(name: str) -> Source | None:
@@ -203,15 +220,17 @@ def _unknown(name: str) -> NotFound:
     )
 
 
-def _chosen(hub: Hub, source: Source, formats: Sequence[Format], note: Note) -> Chosen:
+def _chosen(hub: Hub, source: Source, wish: Wish, note: Note) -> Chosen:
     snapshot = hub.snapshot(source.repo, source.revision or None, note)
     files = _files(source, snapshot)
-    if format_of(files) == "mlx":
-        if "mlx" not in formats:
-            raise NotFound(
-                f"{shown(source.repo)} comes as MLX only, which no backend here runs; name a GGUF"
-                " version of it ('edgespec doctor' tells what is missing)."
-            )
+    kind: Format = "mlx" if format_of(files) == "mlx" else "gguf"
+    if kind not in wish.formats:
+        other = "a GGUF" if kind == "mlx" else "an MLX"
+        raise NotFound(
+            f"{shown(source.repo)} comes as {kind.upper()} only, which no backend here runs; name"
+            f" {other} version of it ('edgespec doctor' tells what is missing)."
+        )
+    if kind == "mlx":
         return Chosen(snapshot, files, None)
     header = peek(hub, snapshot, files, note)
     if header.kind != "model" or not header.tensors:
@@ -219,7 +238,20 @@ def _chosen(hub: Hub, source: Source, formats: Sequence[Format], note: Note) -> 
             f"{shown(files[0].name, 120)} in {shown(source.repo)} is of the kind"
             f" '{shown(header.kind, 40)}', not a language model by itself; choose another file."
         )
+    _must_run_here(header, wish)
     return Chosen(snapshot, files, header)
+
+
+def _must_run_here(header: GgufHeader, wish: Wish) -> None:
+    """Raises: ModelFileError with what helps."""
+    if wish.check is None:
+        return
+    try:
+        wish.check(header)
+    except ModelFileError as error:
+        raise ModelFileError(
+            f"{error} Nothing was fetched; 'edgespec doctor' tells which line installs llama.cpp."
+        ) from error
 
 
 def _files(source: Source, snapshot: Snapshot) -> tuple[RemoteFile, ...]:

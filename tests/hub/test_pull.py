@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fake_backends import WITHOUT_LLAMA_CPP
 from fake_hub import COMMIT, FakeHub, Fault
 from scene import DRAFT, TARGET, Pull
 from tiny_models import TinyModels
 
 from edgespec.cli import recommend
-from edgespec.models.catalogue import Build, Catalogue, Entry, Source
+from edgespec.models.catalogue import Build, Catalogue, Entry, Source, catalogue
 from edgespec.models.hub import Hub
 from edgespec.models.installed import find_installed
 
@@ -328,6 +329,50 @@ def test_an_mlx_model_is_not_fetched_where_mlx_cannot_run(
     assert result.exit_code == 3
     assert "comes as MLX only, which no backend here runs; name a GGUF version" in result.stderr
     assert not client.cache.exists()
+
+
+@pytest.fixture
+def mac(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Mac with MLX and without llama.cpp."""
+    monkeypatch.setattr("edgespec.backends.installed", lambda: WITHOUT_LLAMA_CPP)
+
+
+@pytest.mark.usefixtures("mac")
+def test_a_mac_without_llama_cpp_pulls_gguf_pairs_that_mlx_converts(
+    fake_hub: FakeHub, pull: Pull, tiny_models: TinyModels
+) -> None:
+    entry = catalogue().find("qwen2.5-coder-1.5b")
+    assert entry is not None
+    (build,) = entry.builds
+    fake_hub.add(build.target.repo, {build.target.file: tiny_models(seed=1).read_bytes()})
+    result = pull(entry.name, "--yes")
+    assert result.exit_code == 0, result.output
+    assert find_installed(entry.name) is not None
+
+
+@pytest.mark.usefixtures("mac")
+def test_a_gguf_model_that_mlx_does_not_convert_is_told_before_it_is_fetched(
+    fake_hub: FakeHub, pull: Pull, client: Hub, tiny_models: TinyModels
+) -> None:
+    content = tiny_models(seed=1, sliding_window=64).read_bytes() + bytes(30_000_000)
+    fake_hub.add("org/gemma-GGUF", {"gemma-Q4_K_M.gguf": content})
+    result = pull("org/gemma-GGUF", "--yes")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "GGUF files of 'gemma2' are not converted. Nothing was fetched" in result.stderr
+    assert fake_hub.bytes_sent < 8_000_000
+    assert not client.cache.exists()
+
+
+def test_a_base_model_is_told_before_the_question(
+    models: FakeHub, pull: Pull, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = Build("gguf", Source(TARGET, quant="Q8_0"), None, ("https://example.org",))
+    entries = [Entry(name, "T", "a", (build,), base=name == "base") for name in ("base", "other")]
+    monkeypatch.setattr("edgespec.models.pulling.catalogue", lambda: Catalogue(tuple(entries)))
+    assert "\nkind      a base model: it goes on with a text" in pull("base").stderr
+    assert "a base model" not in pull("other").stderr
+    told = [json.loads(pull(each.name, "--dry-run", "--json").stdout)["base"] for each in entries]
+    assert told == [True, False]
 
 
 def test_mlx_models_are_fetched_whole(

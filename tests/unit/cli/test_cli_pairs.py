@@ -7,17 +7,19 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pair_fakes
 import pexpect
 import pytest
 from cli_fakes import FakeModel
 from click.testing import Result
+from fake_backends import WITH_BOTH, WITHOUT_LLAMA_CPP
 from pair_fakes import CPU, GPU, MAC, NOTHING, hub_repo, pulled, weights
 
 from edgespec.cli import recommend as recommending
 from edgespec.cli.recommend import Room, recommend
-from edgespec.models.catalogue import catalogue, read_catalogue
+from edgespec.models.catalogue import Format, catalogue, read_catalogue
 from edgespec.models.installed import data_dir, mark_used, record
 
 Cli = Callable[..., Result]
@@ -91,6 +93,16 @@ def test_every_kind_of_machine_gets_a_pair_of_the_real_catalogue(room: Room) -> 
     assert recommend(catalogue().entries, room) is not None
 
 
+@pytest.mark.parametrize("gigabytes", [8, 12, 16, 20, 24, 48])
+@pytest.mark.parametrize("formats", [("gguf",), ("mlx", "gguf")])
+def test_no_machine_is_recommended_a_model_that_does_not_answer(
+    gigabytes: int, formats: tuple[Format, ...]
+) -> None:
+    found = recommend(catalogue().entries, Room(gigabytes * 10**9, True, formats))
+    assert found is not None
+    assert not found.entry.base
+
+
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Room], Path]:
     """Sets what models may take here; returns the hub's cache."""
@@ -116,6 +128,7 @@ def test_the_list_marks_what_is_recommended_and_what_is_here(
     assert rows["qwen3-8b"].startswith(" +  qwen3-8b")
     assert rows["qwen2.5-coder-1.5b"].startswith("*   qwen2.5-coder-1.5b  ~1.1 GB   n-gram  fits")
     assert "too large" in rows["qwen2.5-coder-32b"]
+    assert "base model: completes code" in rows["qwen2.5-coder-7b"]
     assert "Macs only" in rows["qwen2.5-32b"]
     assert "12.0 GB free of main memory, without a GPU" in result.stdout
     assert "recommended: qwen2.5-coder-1.5b, because without a GPU" in result.stdout
@@ -148,6 +161,7 @@ def test_json_tells_everything_with_null_for_what_nobody_knows(
     assert llama["builds"][0]["target"]["repo"] == "bartowski/Meta-Llama-3.1-8B-Instruct-GGUF"
     assert llama["builds"][0]["evidence"]
     assert by_name["qwen3-32b"]["fits"] is None
+    assert (by_name["qwen2.5-coder-7b"]["base"], llama["base"]) == (True, False)
     assert by_name["qwen2.5-32b"]["runs_here"] is False
     assert by_name["qwen3-1.7b"]["builds"][0]["draft"] is None
 
@@ -169,6 +183,8 @@ def test_the_room_is_what_backends_and_memory_allow(monkeypatch: pytest.MonkeyPa
             self.free_bytes, self.unified = free, unified
 
     class Entry:
+        formats: tuple[str, ...] = ("gguf",)
+
         def __init__(self, *memories: Memory, fault: Exception | None = None) -> None:
             self.gpu_memory, self.fault, self.makeshift = memories, fault, False
 
@@ -192,9 +208,26 @@ def test_the_room_is_what_backends_and_memory_allow(monkeypatch: pytest.MonkeyPa
     installed["llamacpp"] = Entry(Memory(9_000, unified=True))
     assert recommending.room_here() == Room(8_000, True, ("gguf",))
     installed["mlx"] = Entry()
+    installed["mlx"].formats = ("mlx", "gguf")
     assert recommending.room_here().formats == ("mlx", "gguf")
     installed["mlx"].makeshift = True
     assert recommending.room_here() == Room(8_000, True, ("gguf",), ("mlx",))
+    del installed["llamacpp"]
+    assert recommending.room_here() == Room(8_000, False, (), ("mlx", "gguf"))
+
+
+@pytest.mark.parametrize("entries", [WITHOUT_LLAMA_CPP, WITH_BOTH], ids=["alone", "both"])
+def test_a_mac_runs_gguf_models_too_and_without_llama_cpp_not_all_of_them(
+    monkeypatch: pytest.MonkeyPatch, entries: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("edgespec.backends.installed", lambda: entries)
+    room = recommending.room_here()
+    assert (room.formats, room.makeshift) == (("mlx", "gguf"), ())
+    assert (room.check is None) == ("llamacpp" in entries)
+    for entry in catalogue().entries:
+        build = entry.build(*room.formats)
+        assert build is not None
+        assert build.format == "mlx" or len(entry.builds) == 1
 
 
 @links

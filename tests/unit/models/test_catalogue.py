@@ -52,6 +52,11 @@ def test_the_catalogue_spans_small_and_large_machines_with_and_without_draft_mod
     assert {b.format for entry in ENTRIES for b in entry.builds} == {"gguf", "mlx"}
 
 
+def test_models_that_only_go_on_with_texts_are_marked() -> None:
+    assert {e.name for e in ENTRIES if e.base} == {"qwen2.5-coder-7b", "qwen2.5-coder-14b"}
+    assert not any(e.base and "Instruct" in e.title for e in ENTRIES)
+
+
 def test_a_verified_entry_has_every_size_and_revision() -> None:
     raw = tomllib.loads(files("edgespec.models").joinpath("pairs.toml").read_text("utf-8"))
     for table in raw["pair"]:
@@ -97,6 +102,7 @@ def test_the_first_wanted_format_that_exists_is_chosen() -> None:
         ('["https://example.org/one"]', "[]", "evidence is missing"),
         ('["https://example.org/one"]', '["a friend"]', "not a list of addresses"),
         ('title = "One"', 'title = "One"\ncontext = "long"', "not a number of tokens"),
+        ('title = "One"', 'title = "One"\nbase = 1', "neither true nor false"),
         ("draft = {", "draft = 3 #", "lacks a target, or one that is a table"),
     ],
 )
