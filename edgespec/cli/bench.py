@@ -15,7 +15,7 @@ from edgespec.cli.bench_wanted import wanted as as_wanted
 from edgespec.cli.leaving import take_no_more_interrupts
 from edgespec.cli.machine import this_machine
 from edgespec.cli.opening import tell_about_gpu
-from edgespec.cli.options import Given, shared_flags
+from edgespec.cli.options import Given, Names, shared_flags
 from edgespec.cli.output import Progress, note, say, write, write_json
 from edgespec.cli.values import Whole
 from edgespec.errors import BadInput, Cancelled, EdgespecError
@@ -89,16 +89,16 @@ def bench(given: Given, pair: str | None, **options: Any) -> None:
     Answers are greedy unless --temperature says otherwise. Arms: plain-loop (the library's own
     loop), none, and a proposer with or without a length: auto, ngram:8, draft:4.
     """
-    given.which(pair)  # a model that cannot be chosen is told before files are read
+    names = given.which(pair)  # a model that cannot be chosen is told before files are read
     wanted = as_wanted(given, options)
     with stopped_like_ctrl_c():
-        _bench(given, pair, wanted, as_json=options["as_json"])
+        _bench(given, names, wanted, as_json=options["as_json"])
 
 
-def _bench(given: Given, pair: str | None, wanted: Wanted, *, as_json: bool) -> None:
+def _bench(given: Given, names: Names, wanted: Wanted, *, as_json: bool) -> None:
     from edgespec.api import Speculation, load
 
-    name, target, draft = given.which(pair)
+    name, target, draft = names
     with load(
         name,
         target=target,

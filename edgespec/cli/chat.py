@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from edgespec.cli.opening import open_another, open_model, tell_about_gpu
-from edgespec.cli.options import Given, shared_flags
+from edgespec.cli.options import Given, Names, shared_flags
 from edgespec.cli.output import Progress, note
 from edgespec.cli.together import check_guessing
 from edgespec.cli.usual import pair_to_chat_with
@@ -53,18 +53,16 @@ def chat(given: Given, pair: str | None, plain: bool, no_history: bool, goes_on:
         check_guessing(given)  # on the screen it can be set otherwise later
     if goes_on:
         _check_can_go_on(given, plain=plain, no_history=no_history)
-    if pair is None and given.values["target"] is None:
-        pair = pair_to_chat_with()
-    given.which(pair)  # says now what does not go together
+    names = given.which(pair, pair_to_chat_with)
     if plain:
-        _line_by_line(given, pair)
+        _line_by_line(given, names)
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
         raise BadInput(
             "The chat needs a full terminal on standard input and output; use edgespec chat"
             " --plain, or edgespec run for one answer."
         )
-    _on_the_screen(given, pair, keeps=not no_history, goes_on=goes_on)
+    _on_the_screen(given, names, keeps=not no_history, goes_on=goes_on)
 
 
 def _check_can_go_on(given: Given, *, plain: bool, no_history: bool) -> None:
@@ -87,13 +85,13 @@ def _check_can_go_on(given: Given, *, plain: bool, no_history: bool) -> None:
         )
 
 
-def _on_the_screen(given: Given, pair: str | None, *, keeps: bool, goes_on: bool) -> None:
+def _on_the_screen(given: Given, names: Names, *, keeps: bool, goes_on: bool) -> None:
     from edgespec.history import History
     from edgespec.tui.app import ChatSetup, run_chat
 
     def load(report: Callable[[str], None]) -> Model:
         tell_about_gpu(given, report)
-        return open_model(given, pair, report)
+        return open_model(given, names, report)
 
     def named(name: str) -> Callable[[Callable[[str], None]], Model]:
         from edgespec.models.pairs import locate
@@ -101,17 +99,16 @@ def _on_the_screen(given: Given, pair: str | None, *, keeps: bool, goes_on: bool
         locate(name)  # says at once what is wrong with it
         return lambda report: open_another(given, name, report)
 
-    names = given.which(pair)
     title = names[0] or names[1] or "edgespec"
     with closing(History.open() if keeps else History.in_memory()) as history:
         setup = ChatSetup(load, given.system, given.answer_options(), title, history)
         run_chat(replace(setup, named=named, reopen=goes_on))
 
 
-def _line_by_line(given: Given, pair: str | None) -> None:
+def _line_by_line(given: Given, names: Names) -> None:
     from edgespec.cli.plain import PlainChat
 
-    with open_model(given, pair, Progress(verbose=given.verbose)) as model:
+    with open_model(given, names, Progress(verbose=given.verbose)) as model:
         for line in model.info.notes:
             note(line)
         tell_about_gpu(given)

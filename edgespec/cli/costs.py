@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from edgespec.cli.opening import open_model
+from edgespec.cli.options import Given, Names
 from edgespec.cli.output import Progress, one_line
 
 
@@ -23,17 +25,14 @@ class Costs:
     verdict: tuple[str, ...]
 
 
-def measured_costs(pair: str | None, context: int | None) -> Costs:
-    """Load a pair, the usual one without a name, and measure it if that was not done before.
+def measured_costs(given: Given, names: Names) -> Costs:
+    """Load a pair as `edgespec chat` does, and measure it if that was not done before.
 
     Raises: what edgespec.load() raises.
     """
-    from edgespec.api import load
-    from edgespec.cli.usual import usual_pair
     from edgespec.planning.verdict import at_length, doubt, verdict
 
-    report = Progress(verbose=True)
-    with load(pair or usual_pair(), context=context, report=report) as model:
+    with open_model(given, names, Progress(verbose=True)) as model:
         loaded = model.loaded
         guess_s = None if loaded.drafter is None else loaded.drafter.guess_s
         cost = loaded.target.cost

@@ -14,18 +14,21 @@ import click
 
 from edgespec.cli.costs import Costs, measured_costs
 from edgespec.cli.install import install_line, rebuild_line
-from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.machine import Gpu, Machine, apple_chip, gpus, this_machine
+from edgespec.cli.options import Given, hide_all_but, shared_flags
 from edgespec.cli.output import one_line, write, write_json
 from edgespec.cli.planned import Planned, planned, planned_usually
-from edgespec.cli.values import Whole
-from edgespec.errors import BackendMissing, EdgespecError
+from edgespec.errors import BackendMissing, BadInput, EdgespecError
 from edgespec.models.sizes import size_text
 
 if TYPE_CHECKING:
     from edgespec.backends import DeviceMemory
 
 _PACKAGES = ("numpy", "llama-cpp-python", "mlx", "mlx-lm", "textual", "huggingface-hub")
+_USED = (
+    "target", "draft", "backend", "context", "threads", "gpu_layers", "draft_gpu_layers", "kv_type",
+    "cpu_moe", "flash_attention", "fit", "strict",
+)  # fmt: skip
 _LLAMA_CPP = "llamacpp"
 _MLX = "mlx"
 
@@ -90,26 +93,45 @@ class Report:
 
 @click.command()
 @click.argument("pair", required=False)
-@click.option("--context", type=Whole(16, 2**31), metavar="N", help="Tokens to plan memory for.")
 @click.option("--measure", is_flag=True, help="Load the pair; tell what passes cost and what pays.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@verbose_flag
-def doctor(pair: str | None, context: int | None, measure: bool, as_json: bool) -> None:
+@shared_flags
+def doctor(given: Given, pair: str | None, measure: bool, as_json: bool) -> None:
     """Show what this machine has, which backend works, and what is missing.
 
-    With a PAIR, a folder or a model file, also whether that fits into memory; without one, the
-    pair that opens when none is named. Ends with 0 when at least one backend works.
+    With a PAIR, a folder or a model file, also whether that fits into memory as it would be loaded;
+    without one, what opens when none is named. Ends with 0 when at least one backend works.
     """
+    _check(given)
     report = examine()
-    gpus = next((b.gpu_memory for b in report.backends if b.state is State.WORKS), ())
-    plan = planned(pair, context, gpus) if pair else planned_usually(context, gpus)
-    costs = measured_costs(pair, context) if measure else None
+    gpus = _gpus_of(given.values["backend"], report.backends)
+    if pair is None and not given.on_line & {"target", "draft"}:
+        plan = planned_usually(given, gpus)
+    else:
+        plan = planned(given.which(pair), given.load_options(), gpus)
+    costs = measured_costs(given, given.which(pair)) if measure else None
     report = replace(report, plan=plan, costs=costs)
     if as_json:
         write_json(_as_dict(report), indent=2)
     else:
         write("\n".join(one_line_each(report)) + "\n")
     click.get_current_context().exit(0 if report.healthy else 1)
+
+
+hide_all_but(_USED, doctor)
+
+
+def _check(given: Given) -> None:
+    """Raises: BadInput for flags that would change nothing."""
+    for name in sorted(given.on_line - set(_USED)):
+        flag = f"--{name.replace('_', '-')}"
+        raise BadInput(f"doctor asks the model nothing; leave {flag} out.")
+
+
+def _gpus_of(name: str, backends: Iterable[Checked]) -> tuple[DeviceMemory, ...]:
+    """The GPUs of the backend that is called so; "auto" = of the first that works."""
+    working = (each for each in backends if each.state is State.WORKS)
+    return next((each.gpu_memory for each in working if name in ("auto", each.name)), ())
 
 
 def examine() -> Report:

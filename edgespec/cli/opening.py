@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from edgespec.cli.options import Given
+from edgespec.cli.options import Given, Names
 from edgespec.cli.output import note
 
 if TYPE_CHECKING:
     from edgespec.api import Model
 
 
-def open_model(given: Given, pair: str | None, report: Callable[[str], None]) -> Model:
-    """Load what was asked for; `report` gets one-line progress messages."""
-    names, options, speculation = given.which(pair), given.load_options(), given.speculation()
+def open_model(given: Given, names: Names, report: Callable[[str], None]) -> Model:
+    """Load what was asked for; `report` gets one-line progress messages.
+
+    names: as given.which() found them.
+    """
+    options, speculation = given.load_options(), given.speculation()
     from edgespec.api import load
 
     return load(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,14 @@ from click.core import ParameterSource
 
 from edgespec.cli.leaving import verbose_flag
 from edgespec.cli.settings import Setting
-from edgespec.cli.usual import no_pair, usual_pair
+from edgespec.cli.usual import pair_to_answer
 from edgespec.cli.values import BackendName, Real, StopText, Whole
 from edgespec.errors import BadInput
 
 if TYPE_CHECKING:
     from edgespec.options import AnswerOptions, LoadOptions, Speculation
 
+Names = tuple[str | None, str | None, str | None]  # a pair, a target and a draft
 SAMPLER = (
     "temperature",
     "top_k",
@@ -136,22 +137,24 @@ class Given:
         values = [self.values[name] for name in ("proposer", "draft_tokens", "always_draft")]
         return not asked and values == ["auto", "auto", False]
 
-    def which(self, pair: str | None) -> tuple[str | None, str | None, str | None]:
+    def which(self, pair: str | None, usual: Callable[[], str] = pair_to_answer) -> Names:
         """The pair, the target and the draft to load.
 
         A PAIR on the line puts a target and a draft from the environment or the config aside.
+        usual: finds the pair where nothing names a model.
         """
-        target, draft = self.values["target"], self.values["draft"]
+        target, draft = self.values["target"], self.draft_beside(pair)
         if pair is not None:
             if "target" in self.on_line:
                 raise BadInput(f"Both the pair {pair!r} and --target name a model; give one.")
-            return pair, None, draft if "draft" in self.on_line else None
+            return pair, None, draft
         if target is None:
-            usual = usual_pair()
-            if usual is None:
-                raise no_pair()
-            return usual, None, draft
+            return usual(), None, draft
         return None, target, draft
+
+    def draft_beside(self, pair: str | None) -> Any:
+        """What --draft holds; beside a PAIR on the line, only what stands there too."""
+        return self.values["draft"] if pair is None or "draft" in self.on_line else None
 
     def load_options(self) -> LoadOptions:
         from edgespec.options import LoadOptions
@@ -217,6 +220,16 @@ def shared_flags(
     for flag in reversed(_FLAGS):
         decorated = (draft if flag is _DRAFT else flag)(decorated)
     return verbose_flag(decorated)
+
+
+def hide_all_but(used: Collection[str], command: click.Command) -> None:
+    """Leave shared flags that change nothing in a command out of its help.
+
+    The command still knows them, and turns them down in words.
+    """
+    for flag in command.params:
+        if isinstance(flag, Setting) and flag.name not in used:
+            flag.hidden = True
 
 
 def _unless(word: str, value: int | str) -> int | None:

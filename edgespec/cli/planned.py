@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from edgespec.cli.options import Given, Names
 from edgespec.cli.output import one_line
 from edgespec.errors import EdgespecError, OutOfMemory
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from edgespec.backends import DeviceMemory
+    from edgespec.models.memory import MemoryPlan
+    from edgespec.options import LoadOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,35 +32,55 @@ class Planned:
         return not self.help
 
 
-def planned(pair: str, context: int | None, gpus: Iterable[DeviceMemory]) -> Planned:
-    """Plan for a pair's name, a folder or a file. context: None = as it would be loaded.
+def planned(names: Names, options: LoadOptions, gpus: Iterable[DeviceMemory]) -> Planned:
+    """Plan for a pair, or a target and a draft, as they would be loaded with these options.
 
-    Raises: NotFound, ModelFileError.
+    Raises: NotFound, BadInput, ModelFileError, IncompatiblePair.
     """
-    from edgespec.loading import room, usual_context
+    from edgespec.loading import room
     from edgespec.models import fit, memory
-    from edgespec.models.model_header import header_of
     from edgespec.models.pairs import resolve
 
-    chosen = resolve(pair, None, None)
-    target = header_of(chosen.target)
-    draft = header_of(chosen.draft) if chosen.draft else None
-    needed = memory.plan(target, draft, context or usual_context(target))
-    free = room(gpus)
-    lines = tuple(map(one_line, memory.describe(needed, free)))
+    chosen = resolve(*names)
+    needed, free = _needed(chosen.target, chosen.draft, options), room(gpus)
+    changes: tuple[str, ...] = ()
     try:
-        fit.check(needed, free)
+        if options.fit:
+            fitted = fit.fit(needed, free)
+            needed, changes = fitted.plan, fitted.changes
+        else:
+            fit.check(needed, free)
+        advice = ""
     except OutOfMemory as error:
-        return Planned(one_line(chosen.name), needed.context, lines, one_line(str(error)))
-    return Planned(one_line(chosen.name), needed.context, lines)
+        advice = one_line(str(error))
+    lines = memory.describe(needed, free)
+    if changes:
+        lines.append(f"with --fit: {', '.join(changes)}")
+    return Planned(one_line(chosen.name), needed.context, tuple(map(one_line, lines)), advice)
 
 
-def planned_usually(context: int | None, gpus: Iterable[DeviceMemory]) -> Planned | None:
-    """The plan for the pair that opens when none is named; None where there is none."""
-    from edgespec.cli.usual import usual_pair
-
+def planned_usually(given: Given, gpus: Iterable[DeviceMemory]) -> Planned | None:
+    """The plan for what opens when nothing is named; None where there is nothing."""
     try:
-        pair = usual_pair()
-        return None if pair is None else planned(pair, context, gpus)
+        return planned(given.which(None), given.load_options(), gpus)
     except EdgespecError:  # a pair that is damaged is told when it is opened
         return None
+
+
+def _needed(target: Path, draft: Path | None, options: LoadOptions) -> MemoryPlan:
+    from edgespec.loading import usual_context
+    from edgespec.models import memory
+    from edgespec.models.model_header import header_of
+
+    header = header_of(target)
+    drafter = header_of(draft) if draft else None
+    context = options.context or usual_context(header)
+    plan = replace(
+        memory.plan(header, drafter, context, options.kv_type),
+        gpu_layers=options.gpu_layers,
+        draft_gpu_layers=options.draft_gpu_layers,
+        cpu_moe=options.cpu_moe,
+        flash_attention=options.flash_attention,
+    )
+    memory.check_kv_type(plan)
+    return plan

@@ -62,13 +62,13 @@ def run(given: Given, words: tuple[str, ...], **wanted: Any) -> None:
         raise click.UsageError("--json and --events exclude each other; give one")
     check_guessing(given, prediction=bool(wanted["prediction"]))
     pair, prompt = _pair_and_prompt(words)
-    given.which(pair)  # a model that cannot be chosen is told before files are read
+    names = given.which(pair)  # a model that cannot be chosen is told before files are read
     if pair is None and "target" not in given.on_line:
         _tell_if_a_pair(prompt)
     asked = checked_prompt(read_stdin() if prompt == "-" else prompt)
     text = with_documents(asked, [read_document(name) for name in wanted["files"]])
     prediction = read_document(wanted["prediction"]).text if wanted["prediction"] else ""
-    with open_model(given, pair, Progress(verbose=given.verbose)) as model:
+    with open_model(given, names, Progress(verbose=given.verbose)) as model:
         for line in model.info.notes:
             note(line)
         tell_about_gpu(given)

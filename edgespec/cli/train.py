@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgespec.cli.install import install_line
-from edgespec.cli.options import Given, shared_flags
+from edgespec.cli.options import Given, hide_all_but, shared_flags
 from edgespec.cli.output import one_line, say, write, write_json
-from edgespec.cli.settings import Setting
 from edgespec.cli.table import aligned
 from edgespec.cli.values import Real, Whole
 from edgespec.errors import BackendMissing, BadInput
@@ -108,9 +107,7 @@ def train(given: Given, pair: str | None, data: tuple[str, ...], **wanted: Any) 
         _tell(learned, shop)
 
 
-for _flag in train.params:
-    if isinstance(_flag, Setting) and _flag.name not in _USED:
-        _flag.hidden = True  # known here only to be turned down in words
+hide_all_but(_USED, train)
 
 
 def _check(given: Given, pair: str | None) -> None:

@@ -137,7 +137,7 @@ def tune(given: Given, pair: str | None, files: tuple[str, ...], **wanted: Any) 
     from edgespec.models.pairs import resolve
 
     _check(given, files, wanted)
-    drafts = tuple(given.values["draft"])
+    drafts = tuple(given.draft_beside(pair) or ())
     given = replace(given, values={**given.values, "draft": None})
     name, target, _ = given.which(pair)
     chosen = resolve(name, target, None)

@@ -49,6 +49,14 @@ def no_pair() -> NotFound:
     )
 
 
+def pair_to_answer() -> str:
+    """The usual pair. Raises: NotFound with the lines to type where there is none."""
+    pair = usual_pair()
+    if pair is None:
+        raise no_pair()
+    return pair
+
+
 def pair_to_chat_with() -> str:
     """The usual pair. With none, a person is asked whether to fetch one; nothing comes unasked.
 

@@ -63,6 +63,35 @@ def test_a_system_message_of_the_settings_does_not_keep_a_chat_from_going_on(
     assert "needs a full terminal" in cli("chat", "demo", "--continue").stderr
 
 
+def test_the_usual_pair_gets_the_draft_model_of_the_settings(
+    cli: Cli, model: FakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDGESPEC_DRAFT", "d.gguf")
+    cli("chat", "--plain", input="Hi\n")
+    cli("run", "Hi")
+    assert [(*names, rest["draft"]) for names, rest in model.loaded] == [("demo", "d.gguf")] * 2
+
+
+@pytest.mark.parametrize("command", ["chat --plain", "run Hi", "bench"])
+def test_the_usual_pair_is_looked_for_once(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    looked: list[str] = []
+
+    def usual_pair() -> str:
+        looked.append("demo")
+        return "demo"
+
+    def load(*names: str, **_: object) -> None:
+        raise EdgespecError(f"{names[0]} is not wanted.")
+
+    monkeypatch.setattr("edgespec.cli.usual.usual_pair", usual_pair)
+    monkeypatch.setattr("edgespec.api.load", load)
+    result = cli(*command.split(), input="Hi\n")
+    assert "demo is not wanted." in result.stderr
+    assert looked == ["demo"]
+
+
 def test_plain_chat_in_a_pipe_is_a_transcript(cli: Cli, model: FakeModel) -> None:
     result = cli("chat", "--plain", "--system", "Be brief.", input="Hello\n\nAgain")
     assert result.exit_code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from cli_fakes import FakeModel
 from click.testing import Result
 
 from edgespec.api import AnswerOptions, LoadOptions, Speculation
+from edgespec.errors import EdgespecError
 from edgespec.loading import DEFAULT_CONTEXT
+from edgespec.models.pairs import demo_pair
 
 Cli = Callable[..., Result]
 
@@ -143,6 +146,38 @@ def test_a_pair_on_the_line_puts_other_models_aside(
         (None, "t.gguf", "d.gguf"),
         ("demo", None, "other.gguf"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "setting", "compared"),
+    [
+        (["demo"], "d.gguf", ["smollm2-135m-drafter.gguf"]),
+        (["demo", "--draft", "own.gguf"], "d.gguf", ["own.gguf"]),
+        ([], "own.gguf", ["own.gguf"]),
+        ([], "none", []),
+    ],
+)
+def test_a_pair_on_the_line_puts_other_draft_models_aside_where_they_are_compared(
+    cli: Cli,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    setting: str,
+    compared: list[str],
+) -> None:
+    shipped = demo_pair().draft
+    assert shipped is not None
+    shutil.copy(shipped, "own.gguf")
+    seen: list[str] = []
+
+    def tuned(_: object, drafts: list[Path]) -> None:
+        seen.extend(draft.name for draft in drafts)
+        raise EdgespecError("That is enough.")
+
+    monkeypatch.setattr("edgespec.bench.tuning.tuned", tuned)
+    monkeypatch.setenv("EDGESPEC_DRAFT", setting)
+    result = cli("tune", "--dry-run", *words)
+    assert "That is enough." in result.stderr
+    assert seen == compared
 
 
 @pytest.mark.parametrize(
