@@ -36,14 +36,14 @@ class Removal:
 
 
 def removal_of_pair(pair: InstalledPair) -> Removal:
-    """A pulled pair: its files, but for those of other pulled pairs, and then its record.
+    """A pulled pair: its files that are there, but for those of other pulled pairs, and its record.
 
     Of a trained pair only the drafter goes.
     """
     if pair.trained:
         return _of_trained(pair)
     others = [other for other in installed_pairs().pairs if other.name != pair.name]
-    files = _files_of(pair)
+    files = _fetched(pair)
     needed = {file for other in others for file in _files_of(other)}
     users = [other.name for other in others if _files_of(other) & files]
     inner = _and_copies(_from_hub(files - needed), files - needed)
@@ -153,6 +153,13 @@ def _not_fetching(fetch: InterruptedFetch, lock: Path) -> Iterator[None]:
 
 def _files_of(pair: InstalledPair) -> set[Path]:
     return {real_place(file) for model in pair.models for file in model.files}
+
+
+def _fetched(pair: InstalledPair) -> set[Path]:
+    """Files of it that a pull has brought and that are still there."""
+    brought = [model for model in pair.models if model.commit != trained.HERE]
+    files = (file for model in brought for file in model.files)
+    return {real_place(file) for file in files if os.path.lexists(file)}
 
 
 def _check_inside(files: Iterable[Path], roots: Iterable[Path]) -> None:

@@ -36,7 +36,7 @@ from edgespec.models.shown import shown
 GGUF_NAME: Final = "drafter.gguf"
 FOLDER_NAME: Final = "drafter"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
-_HERE: Final = "local"  # in place of a commit
+HERE: Final = "local"  # in place of a commit, for what no pull has brought
 _NEW: Final = ".new-"
 _PATIENCE_S: Final = 30.0
 
@@ -128,7 +128,7 @@ def install(name: str, target: Path) -> InstalledPair:
     Raises: EdgespecError where the disk refuses.
     """
     draft = folder_of(name) / GGUF_NAME
-    both = InstalledModel("trained here", _HERE, (draft,), draft.stat().st_size)
+    both = InstalledModel("trained here", HERE, (draft,), draft.stat().st_size)
     pair = InstalledPair(name, "gguf", _in_place(target.absolute()), both, now())
     record(pair)
     forget_choice(target)
@@ -182,4 +182,4 @@ def _same(one: Path, other: Path) -> bool:
 def _in_place(target: Path) -> InstalledModel:
     files = files_of(target)
     size = sum(file.stat().st_size for file in files)
-    return InstalledModel(target.name, _HERE, files, size)
+    return InstalledModel(target.name, HERE, files, size)

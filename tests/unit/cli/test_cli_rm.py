@@ -13,7 +13,14 @@ from filelock import FileLock
 from pair_fakes import COMMIT, blobs, hub_repo, ollama_model, pulled, weights
 
 from edgespec.models.catalogue import catalogue
-from edgespec.models.installed import find_installed, record
+from edgespec.models.installed import (
+    InstalledModel,
+    InstalledPair,
+    data_dir,
+    find_installed,
+    record,
+)
+from edgespec.models.trained import GGUF_NAME, HERE, folder_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="makes symbolic links")
 
@@ -144,6 +151,34 @@ def test_a_pair_whose_files_are_gone_can_still_be_forgotten(cli: Cli, cache: Pat
     record(pulled("two", snapshot / "u.gguf"))
     (snapshot / "u.gguf").resolve().unlink()
     assert cli("rm", "two", "--yes").exit_code == 0
+
+
+def test_a_pair_whose_cache_was_moved_away_can_be_forgotten(
+    cli: Cli, cache: Path, tmp_path: Path
+) -> None:
+    snapshot = hub_repo(tmp_path / "before", "org/M", {"t.gguf": weights(1), "d.gguf": weights(2)})
+    record(pulled("one", snapshot / "t.gguf", snapshot / "d.gguf"))
+    (tmp_path / "before").rename(cache)
+    result = cli("rm", "one", "--yes")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert find_installed("one") is None
+    assert blobs(cache) == {b"\x01", b"\x02"}
+
+
+def test_a_trained_pair_whose_data_folder_was_moved_keeps_its_target(
+    cli: Cli, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = hub_repo(cache, "org/M", {"t.gguf": weights(1)})
+    drafter = folder_of("one") / GGUF_NAME
+    drafter.parent.mkdir(parents=True)
+    drafter.write_bytes(weights(2))
+    sides = (InstalledModel("M", HERE, (file,), 1000) for file in (snapshot / "t.gguf", drafter))
+    record(InstalledPair("one", "gguf", *sides, 1e9))
+    data_dir().rename(tmp_path / "moved")
+    monkeypatch.setenv("EDGESPEC_DATA_DIR", str(tmp_path / "moved"))
+    assert cli("rm", "one", "--yes").exit_code == 0
+    assert find_installed("one") is None
+    assert blobs(cache) == {b"\x01"}
 
 
 def test_a_record_that_points_elsewhere_deletes_nothing(
