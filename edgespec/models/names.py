@@ -26,7 +26,12 @@ _PREFIXES: Final = (
     "hf://",
 )
 _NAMED: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_QUANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}")
+_QUANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+# an address of the hub that leads into a repository
+_PAGE: Final = re.compile(
+    r"(?P<repo>[^/]+/[^/]+)/(?:tree|blob|resolve)/(?P<revision>[^/?#]+)"
+    r"/?(?P<file>[^?#]*)(?:[?#].*)?"
+)
 # what llama.cpp takes when no quantisation is named
 _USUAL: Final = ("Q4_K_M", "Q8_0")
 _SIDECAR: Final = re.compile(r"(mmproj|mtp-|eagle3-|dflash-|dspark-|imatrix)", re.IGNORECASE)
@@ -42,7 +47,8 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A repository on the hub. quant: as typed; empty = the usual one."""
+    """A repository on the hub. quant: as typed, or a file's name without its ending; empty = the
+    usual one."""
 
     repo: str
     quant: str = ""
@@ -79,9 +85,12 @@ def parse(text: str) -> Wanted:
     """
     _check_characters(text)
     path = Path(os.path.expanduser(text))
-    if _looks_local(text) or os.path.exists(path):
-        return Local(path)
     rest = _without_prefix(text)
+    is_address = rest != text
+    if os.path.exists(path) or (not is_address and _looks_local(text)):
+        return Local(path)
+    if is_address and (page := _PAGE.fullmatch(rest)) is not None and is_repo(page["repo"]):
+        return _of_page(page, text)
     if "/" not in rest:
         return _named(rest, text)
     repo, colon, quant = rest.rstrip("/").partition(":")
@@ -96,6 +105,23 @@ def parse(text: str) -> Wanted:
             f" as {repo}:Q4_K_M."
         )
     return Remote(repo, quant)
+
+
+def _of_page(page: re.Match[str], text: str) -> Remote:
+    """What the address of a repository's folder or file stands for.
+
+    A file is named by all of its name but the ending, which `choose` finds as it finds a
+    quantisation.
+    """
+    file = PurePosixPath(page["file"])
+    in_full = is_gguf(file.name) and _QUANT.fullmatch(file.stem) is not None
+    remote = Remote(page["repo"], file.stem if in_full else quant_of(file.name))
+    if page["revision"] == "main" and (in_full or not file.name):
+        return remote
+    raise BadInput(
+        f"'{shown(text, 120)}' leads into a repository; write {remote.label}, and name a branch or"
+        " commit with 'edgespec pull --revision R'."
+    )
 
 
 def _check_characters(text: str) -> None:
@@ -152,7 +178,8 @@ def format_of(files: Iterable[Entry]) -> Format | None:
 def choose(files: Sequence[File], quant: str = "") -> tuple[File, ...]:
     """The files of one model, the first part first.
 
-    quant: "" = Q4_K_M, else Q8_0, else the first GGUF; without any GGUF, an MLX model whole.
+    quant: or a file's name without its ending; "" = Q4_K_M, else Q8_0, else the first GGUF; without
+    any GGUF, an MLX model whole.
     Raises: NotFound naming what there is.
     """
     models = sorted(
@@ -164,7 +191,8 @@ def choose(files: Sequence[File], quant: str = "") -> tuple[File, ...]:
     for wanted in (quant,) if quant else _USUAL:
         matching = [file for file in models if _has_quant(file.name, wanted)]
         if matching:
-            return _all_parts(matching[0], files)
+            in_full = (file for file in matching if PurePosixPath(file.name).stem == wanted)
+            return _all_parts(next(in_full, matching[0]), files)
     if quant:
         known = ", ".join(sorted({quant_of(file.name) or file.name for file in models}))
         raise NotFound(f"There is no quantisation '{shown(quant, 60)}'; there are {shown(known)}.")

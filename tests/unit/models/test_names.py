@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +64,16 @@ REPO = listing(
         ("hf.co/bartowski/X-GGUF:Q8_0", Remote("bartowski/X-GGUF", "Q8_0")),
         ("https://huggingface.co/bartowski/X-GGUF", Remote("bartowski/X-GGUF")),
         ("https://huggingface.co/bartowski/X-GGUF/", Remote("bartowski/X-GGUF")),
+        ("https://huggingface.co/bartowski/X-GGUF/tree/main", Remote("bartowski/X-GGUF")),
+        (
+            "https://huggingface.co/bartowski/X-GGUF/blob/main/X-Q4_K_M.gguf",
+            Remote("bartowski/X-GGUF", "X-Q4_K_M"),
+        ),
+        (
+            "hf.co/a/b/resolve/main/BF16/M-BF16-00001-of-00002.gguf?download=true",
+            Remote("a/b", "M-BF16-00001-of-00002"),
+        ),
+        ("user/repo/blob/main/x.gguf", Local(Path("user/repo/blob/main/x.gguf"))),
         ("hf://a/b", Remote("a/b")),
         ("models/x.gguf", Local(Path("models/x.gguf"))),
         ("./folder", Local(Path("folder"))),
@@ -71,6 +82,30 @@ REPO = listing(
 )
 def test_a_name_is_understood_by_its_form(text: str, wanted: object) -> None:
     assert parse(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("https://huggingface.co/a/b/blob/v2/M-Q4_0.gguf", "write a/b:M-Q4_0, and name a branch"),
+        ("https://huggingface.co/a/b/blob/main/M%20x-Q4_0.gguf", "write a/b:Q4_0, and"),
+        ("https://huggingface.co/a/b/blob/main/config.json", "write a/b, and"),
+        ("hf.co/a/models/x.gguf", "is not a model's name; write user/repo, user/repo:quant"),
+    ],
+)
+def test_an_address_that_cannot_be_followed_comes_with_a_name_that_can(
+    text: str, told: str
+) -> None:
+    with pytest.raises(BadInput, match=re.escape(told)):
+        parse(text)
+
+
+def test_an_address_that_is_a_folder_here_is_that_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hf.co" / "a").mkdir(parents=True)
+    assert parse("hf.co/a") == Local(Path("hf.co/a"))
 
 
 def test_what_exists_here_is_meant_before_a_repository(
@@ -105,6 +140,8 @@ HOSTILE = [
     "user/repo\u202egguf",
     "qwen3\n8b",
     "https://evil.example/a/b",
+    "https://huggingface.co/x.gguf\\y",
+    "https://huggingface.co/a/b/blob/main/\x1b[2J.gguf",
     "file:///etc/passwd",
     "-rf",
 ]
@@ -126,6 +163,13 @@ def test_what_looks_like_a_path_is_never_sent_to_a_hub(text: str) -> None:
 def test_a_quantisation_is_found_whatever_its_case() -> None:
     assert names(choose(REPO, "q4_k_s")) == ["M-Q4_K_S.gguf"]
     assert names(choose(REPO, "iq4_xs")) == ["M-IQ4_XS.gguf"]
+
+
+def test_the_name_of_a_file_stands_for_that_file_alone() -> None:
+    repo = listing("M-32B-Q4_K_M.gguf", "M-7B-Q4_K_M-b.gguf", "M-7B-Q4_K_M.gguf")
+    assert names(choose(repo, "Q4_K_M")) == ["M-32B-Q4_K_M.gguf"]
+    assert names(choose(repo, "M-7B-Q4_K_M")) == ["M-7B-Q4_K_M.gguf"]
+    assert names(choose(REPO, "M-BF16-00001-of-00002")) == names(choose(REPO, "bf16"))
 
 
 def test_a_quantisation_is_not_found_in_the_middle_of_a_word() -> None:
