@@ -13,8 +13,11 @@ from fake_hub import COMMIT, FakeHub, Fault
 from scene import DRAFT, TARGET, Pull
 from tiny_models import TinyModels
 
+from edgespec.backends import installed
 from edgespec.cli import recommend
+from edgespec.errors import ModelFileError
 from edgespec.models.catalogue import Build, Catalogue, Entry, Source, catalogue
+from edgespec.models.gguf import read_header
 from edgespec.models.hub import Hub
 from edgespec.models.installed import find_installed
 
@@ -361,6 +364,20 @@ def test_a_gguf_model_that_mlx_does_not_convert_is_told_before_it_is_fetched(
     assert "GGUF files of 'gemma2' are not converted. Nothing was fetched" in result.stderr
     assert fake_hub.bytes_sent < 8_000_000
     assert not client.cache.exists()
+
+
+def test_mlx_itself_turns_down_what_it_does_not_convert(
+    monkeypatch: pytest.MonkeyPatch, tiny_models: TinyModels
+) -> None:
+    pytest.importorskip("mlx_lm")
+    entries = {"mlx": installed()["mlx"]}
+    monkeypatch.setattr("edgespec.backends.installed", lambda: entries)
+    room = recommend.room_here()
+    assert {*room.formats, *room.makeshift} == {"mlx", "gguf"}
+    assert room.check is not None
+    room.check(read_header(tiny_models(seed=1)))
+    with pytest.raises(ModelFileError, match="is of the architecture 'gemma2'"):
+        room.check(read_header(tiny_models(seed=1, sliding_window=64)))
 
 
 def test_a_base_model_is_told_before_the_question(
