@@ -31,6 +31,7 @@ from edgespec.models.memory import DRAFT_ROWS
 from edgespec.models.model_header import header_of
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.luck import Drafter, Luck
+from edgespec.planning.model_source import DraftCost
 from edgespec.proposers.combine import FirstOf
 from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.model_tree import ModelTree
@@ -92,7 +93,7 @@ def opened(path: Path, table: IdTable, vocab: int, asked: argparse.Namespace) ->
     context = header.context_length or 1024
     session = model.session(SessionOptions(context, asked.threads, rows=DRAFT_ROWS, lazy=True))
     known = TrimmedSession(session, table.ids, table.unknown, vocab)
-    return Drafter(SmallModel(known, vocab), 0.0, ModelTree(known, vocab))
+    return Drafter(SmallModel(known, vocab), DraftCost(0.0), ModelTree(known, vocab))
 
 
 def table_of(path: Path) -> IdTable:

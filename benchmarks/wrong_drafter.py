@@ -30,7 +30,7 @@ from edgespec.decoding.proposer import Proposer
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
 from edgespec.decoding.session import Caps, Scores, Session
-from edgespec.planning.model_source import ModelSource
+from edgespec.planning.model_source import DraftCost, ModelSource
 from edgespec.planning.planner import Auto
 from edgespec.planning.sources import NGramSource
 from edgespec.proposers.draft_model import SmallModel
@@ -82,8 +82,8 @@ def wrong_auto(model: Model, draft: Path) -> tuple[Auto, SmallModel]:
     session = loaded.session(SessionOptions(2048, lazy=True, rows=1))
     drafter = SmallModel(Wrong(session), session.caps.vocab)
     cost, ngram = model.loaded.target.cost, NGramSource(model.loaded.target.cost)
-    guess_s = model.loaded.drafter.guess_s if model.loaded.drafter else 0.02
-    return Auto([ngram, ModelSource(drafter, cost, guess_s, ngram)], cost), drafter
+    takes = model.loaded.drafter.takes if model.loaded.drafter else DraftCost(0.02)
+    return Auto([ngram, ModelSource(drafter, cost, takes, ngram)], cost), drafter
 
 
 def speed(model: Model, prompt: Tokens, proposer: Proposer, tokens: int) -> tuple[float, int]:

@@ -25,9 +25,11 @@ from edgespec.proposers.nothing import Nothing
 from edgespec.proposers.switching import Switching
 from edgespec.text.narrate import Narrator
 from edgespec.text.stops import StopStrings
+from edgespec.text.thoughts import opens_thought
 from edgespec.text.tokenizer import Tokenizer
 
 _CONTEXT_OF_EXPECTED = 32  # tokens before what is expected, by which an n-gram finds its place
+_END_OF_PROMPT = 16  # tokens that the mark of a thought and a few line ends take at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class Answer:
         self._given, self.ids, self.cancelled = np.concatenate([prompt, begun]), list[int](), False
         self._narrator = Narrator(tokenizer, options.stop)
         self.begun = self._narrator.begun(standing.begun)
+        self._thinking = opens_thought(_end_of(prompt, tokenizer))
         self._said = [*self.begun]
         stops = StopStrings(tokenizer, options.stop)
         self._over = stops.first_stop(standing.begun) is not None or (
@@ -125,12 +128,13 @@ class Answer:
             alternatives=options.alternatives,
         )
         Decoding(session, request, Nothing())  # a prompt that does not fit is said at once
+        loaded.target.cost.at(len(self._given))  # whether trees pay hangs on it
         # the proposer may be at work for another answer until this one's turn comes
         self._start = partial(speculate, session, request, _proposer(loaded, asked))
 
     def events(self) -> Generator[Event]:
         if self._over:
-            yield PromptRead(0, len(self._given), 0, 0.0, self.begun)
+            yield PromptRead(0, len(self._given), 0, 0.0, self.begun, self._thinking)
             yield self._finish(Stop.END)
             return
         begun = self.begun
@@ -144,7 +148,7 @@ class Answer:
                 case Finished():
                     yield self._finish(event.why)
                 case PromptRead():
-                    yield replace(event, begun=begun)
+                    yield replace(event, begun=begun, thinking=self._thinking)
                     begun = ()
 
     def cut_short(self) -> Finished:
@@ -187,6 +191,13 @@ class _AsWished:
         if (wished := self._wished()) != self._speculation:
             self._speculation, self._proposer = wished, self._loaded.proposer(wished)
         return self._proposer
+
+
+def _end_of(prompt: Tokens, tokenizer: Tokenizer) -> str:
+    """The text behind the last control token: what the template wrote, not what a user did."""
+    pieces = [tokenizer.piece(int(token)) for token in prompt[-_END_OF_PROMPT:]]
+    last = max((at for at, piece in enumerate(pieces) if not piece), default=0)
+    return b"".join(pieces[last:]).decode("utf-8", errors="replace")
 
 
 def _proposer(loaded: Loaded, asked: Asked) -> Proposer:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from edgespec.decoding.draft import Tokens
 from edgespec.errors import BadInput
+from edgespec.text.channels import Channels
 from edgespec.text.template import ChatTemplate, Message, Segment, control_check
+from edgespec.text.thoughts import without_thought
 from edgespec.text.tokenizer import Tokenizer
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -35,11 +38,13 @@ class PromptEncoder:
     """Renders messages with a model's template and splits them into its tokens.
 
     Replies keep the ids they were made of: text that is split anew need not match, and would
-    throw the cache away.
+    throw the cache away. Templates cut out old thoughts by their own marks; where a channel is
+    told by other ones, that is done here.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
+        self._cuts_thoughts = Channels(tokenizer).known
         self.template = ChatTemplate(
             tokenizer.template(),
             tokenizer.special_text("bos"),
@@ -49,6 +54,8 @@ class PromptEncoder:
 
     def encode(self, messages: Sequence[Message], extra: Mapping[str, object]) -> Tokens:
         """The whole conversation and the generation prompt, int32 [n]."""
+        if self._cuts_thoughts:
+            messages = [_answered(message) for message in messages]
         ids = self._ids(self.template.segments(messages, extra=extra))
         bos = self.tokenizer.bos
         if bos is not None and ids[:1] != [bos]:
@@ -59,6 +66,8 @@ class PromptEncoder:
         self, spoken: Spoken, user: Message, extra: Mapping[str, object]
     ) -> Tokens | None:
         """The ids so far and the next user turn; None where the whole must be encoded anew."""
+        if self._cuts_thoughts and any(_answered(m) != m for m in (*spoken.before, spoken.reply)):
+            return None
         segments = self.template.continuation(spoken.before, spoken.reply, user, extra=extra)
         if segments is None:
             return None
@@ -72,6 +81,13 @@ class PromptEncoder:
         for segment in segments:
             ids += self.tokenizer.encode(segment.text, special=segment.special)
         return ids
+
+
+def _answered(message: Message) -> Message:
+    """What stays of a message once it is history."""
+    if message.role != "assistant":
+        return message
+    return replace(message, content=without_thought(message.content))
 
 
 class Spoken:

@@ -26,7 +26,8 @@ from edgespec.models.pairs import Pair
 from edgespec.models.shown import shown
 from edgespec.options import LoadOptions, Speculation
 from edgespec.planning.luck import Drafter, Luck
-from edgespec.planning.measure import plain_seconds, rows_at_most
+from edgespec.planning.measure import plain_seconds, reading_seconds, rows_at_most
+from edgespec.planning.model_source import DraftCost
 from edgespec.planning.planner import Auto
 from edgespec.planning.strict import StrictSession
 from edgespec.proposers.combine import Fixed
@@ -41,6 +42,7 @@ Report = Callable[[str], None]
 DEFAULT_CONTEXT = 4096
 LEAST_CONTEXT = 16
 SHOW_MODE_TOKENS = 4
+_SAMPLE_TIMES = 4  # that a drafter reads the sample, which tells what reading costs it
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,11 +351,13 @@ def _drafter(
     settings = SessionOptions(context, options.threads, rows=memory.DRAFT_ROWS, lazy=True)
     session: Session = model.session(replace(settings, flash_attention=options.flash_attention))
     session = as_drafter(session, (context, checked.plan.context), checked.table, checked.shared)
-    prompt = [token for token in sample if token < checked.shared][: context // 2]
-    vocab, guess_s = checked.shared, plain_seconds(session, prompt)
+    known = [token for token in sample if token < checked.shared] * _SAMPLE_TIMES
+    prompt = known[: context // 2]
+    vocab, read_s = checked.shared, reading_seconds(session, prompt)
+    takes = DraftCost(plain_seconds(session, prompt), read_s)
     hope = FAMILY_HOPE if checked.table is None else TRAINED_HOPE
     chain, branching = SmallModel(session, vocab, hope), Branching(session, vocab, hope)
-    return Drafter(chain, guess_s, ModelTree(session, vocab, hope), branching)
+    return Drafter(chain, takes, ModelTree(session, vocab, hope), branching)
 
 
 def as_drafter(

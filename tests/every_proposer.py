@@ -27,6 +27,7 @@ from edgespec.decoding.request import Request
 from edgespec.decoding.session import Caps, Session
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.luck import Drafter, Luck
+from edgespec.planning.model_source import DraftCost
 from edgespec.planning.planner import Auto
 from edgespec.proposers.combine import FirstOf, Fixed, Merged
 from edgespec.proposers.draft_model import SmallModel
@@ -187,7 +188,7 @@ class Stage:
 
     def _drafter(self, make: Callable[[], Session]) -> Drafter:
         branching = Branching(make(), self.vocab)
-        return Drafter(self._small(make), 1e-3, self._tree(make), branching)
+        return Drafter(self._small(make), DraftCost(1e-3), self._tree(make), branching)
 
 
 def check_every_proposer(ground: Ground, temperature: float, least_same: float = 1.0) -> None:

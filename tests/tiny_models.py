@@ -18,6 +18,8 @@ import gguf
 import numpy as np
 from numpy.typing import NDArray
 
+from edgespec.text.thoughts import MARKS
+
 CHATML = (
     "{% for message in messages %}"
     "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}"
@@ -45,9 +47,11 @@ class Shape(TypedDict, total=False):
     width: int
     noise: float
     tokens: Sequence[str] | None
+    template: str
     context: int
     sliding_window: int | None
     recurrent: bool
+    hybrid: bool
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,9 @@ class Tiny:
     noise: standard deviation of what is added to each weight, relative to the weight tensor's
     own. A noisy llama says the same as the clean one at about 0.9 of all places with 0.012, 0.6
     with 0.055 and 0.3 with 0.15. tokens: the vocabulary in byte-level spelling; None makes byte
-    tokens, merges and control tokens. context: what the metadata claims. sliding_window: gemma2
-    instead of llama, with a window of so many tokens on every other layer. recurrent: mamba
-    instead of llama.
+    tokens, merges and control tokens; marks of thoughts among them are control tokens. context:
+    what the metadata claims. sliding_window: gemma2 instead of llama, with a window of so many
+    tokens on every other layer. recurrent: mamba instead of llama. hybrid: lfm2 instead of llama.
     """
 
     seed: int = 0
@@ -68,14 +72,18 @@ class Tiny:
     width: int = 64
     noise: float = 0.0
     tokens: Sequence[str] | None = None
+    template: str = CHATML
     context: int = 512
     sliding_window: int | None = None
     recurrent: bool = False
+    hybrid: bool = False
 
     @property
     def arch(self) -> str:
         if self.recurrent:
             return "mamba"
+        if self.hybrid:
+            return "lfm2"
         return "gemma2" if self.sliding_window else "llama"
 
     @property
@@ -97,10 +105,12 @@ def write_tiny_llama(path: Path, **shape: Unpack[Shape]) -> None:
     writer.add_block_count(tiny.layers)
     writer.add_layer_norm_rms_eps(_EPS)
     _add_tokenizer(writer, tokens, merges)
+    writer.add_chat_template(tiny.template)
     make: dict[str, Callable[[gguf.GGUFWriter, Tiny], Weights]] = {
         "llama": _llama,
         "gemma2": _gemma2,
         "mamba": _mamba,
+        "lfm2": _lfm2,
     }
     for name, weight in _noisy(make[tiny.arch](writer, tiny), tiny).items():
         writer.add_tensor(name, weight)
@@ -182,7 +192,8 @@ def _joined(word: list[str], pair: tuple[str, str]) -> list[str]:
 
 
 def _add_tokenizer(writer: gguf.GGUFWriter, tokens: list[str], merges: list[str]) -> None:
-    control = {token for token in tokens if token.startswith("<|") and token.endswith("|>")}
+    named = {token for token in tokens if token.startswith("<|") and token.endswith("|>")}
+    control = named.union(MARKS)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(tokens)
@@ -193,7 +204,6 @@ def _add_tokenizer(writer: gguf.GGUFWriter, tokens: list[str], merges: list[str]
         if token in control:
             add(tokens.index(token))
     writer.add_add_bos_token(False)
-    writer.add_chat_template(CHATML)
 
 
 def _noisy(weights: Weights, tiny: Tiny) -> Weights:
@@ -220,11 +230,13 @@ def _ones(n: int, scale: float = 1.0) -> NDArray[np.float32]:
     return np.full(n, scale, np.float32)
 
 
-def _attention(tiny: Tiny, writer: gguf.GGUFWriter) -> Weights:
-    """What llama and gemma2 have in common."""
+def _attention(
+    tiny: Tiny, writer: gguf.GGUFWriter, kv_heads: int | Sequence[int] = _KV_HEADS
+) -> Weights:
+    """What llama, gemma2 and lfm2 have in common."""
     writer.add_feed_forward_length(tiny.hidden)
     writer.add_head_count(_HEADS)
-    writer.add_head_count_kv(_KV_HEADS)
+    writer.add_head_count_kv(kv_heads)
     head = tiny.width // _HEADS
     writer.add_key_length(head)
     writer.add_value_length(head)
@@ -267,6 +279,30 @@ def _gemma2(writer: gguf.GGUFWriter, tiny: Tiny) -> Weights:
     for i in range(tiny.layers):
         weights[f"blk.{i}.post_attention_norm.weight"] = _ones(tiny.width, 8.0)
         weights[f"blk.{i}.post_ffw_norm.weight"] = _ones(tiny.width, 8.0)
+    return weights
+
+
+def _lfm2(writer: gguf.GGUFWriter, tiny: Tiny) -> Weights:
+    """Every other layer, the first among them, is a short convolution, whose state is not kept
+    for each token as keys and values are."""
+    kernel = 3
+    writer.add_shortconv_l_cache(kernel)
+    weights = _attention(tiny, writer, [_KV_HEADS * (i % 2) for i in range(tiny.layers)])
+    weights["token_embd_norm.weight"] = weights.pop("output_norm.weight")
+    matrix = _maker(replace(tiny, seed=tiny.seed + 1))
+    for i in range(tiny.layers):
+        blk = f"blk.{i}."
+        if i % 2:
+            for part in ("q", "k"):
+                weights[f"{blk}attn_{part}_norm.weight"] = _ones(tiny.width // _HEADS)
+            continue
+        for part in ("q", "k", "v", "output"):
+            del weights[f"{blk}attn_{part}.weight"]
+        weights |= {
+            blk + "shortconv.conv.weight": matrix(tiny.width, kernel, 1.5),
+            blk + "shortconv.in_proj.weight": matrix(3 * tiny.width, tiny.width, 1.5),
+            blk + "shortconv.out_proj.weight": matrix(tiny.width, tiny.width, 2.0),
+        }
     return weights
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+from functools import cached_property
 from typing import Any
 
 from edgespec.errors import BackendFailed
+from edgespec.text.thoughts import MARKS
 from edgespec_llamacpp.library import library
 
 _USUAL_PIECE = 256  # bytes
@@ -36,7 +38,7 @@ class LlamaTokenizer:
         return list(ids[:n])
 
     def piece(self, token: int) -> bytes:
-        """The bytes of a token's text; control tokens have none."""
+        """The bytes of a token's text; control tokens that mark no thought have none."""
         known = self._pieces.get(token)
         if known is None:
             known = self._pieces[token] = self._read_piece(token)
@@ -65,12 +67,21 @@ class LlamaTokenizer:
         text: bytes = self._lib.llama_vocab_get_text(self._vocab, token)
         return text.decode("utf-8", "replace")
 
+    @cached_property
+    def _marks(self) -> frozenset[int]:
+        """Tokens that are a mark of a thought; asked late, since a drafter's vocabulary of its own
+        may be one that no text can be split into."""
+        marks = [self.encode(mark, special=True) for mark in MARKS]
+        return frozenset(ids[0] for ids in marks if len(ids) == 1)
+
     def _read_piece(self, token: int) -> bytes:
         size = _USUAL_PIECE
         while True:
             # one of its own for each call: several threads may ask at once
             buffer = ctypes.create_string_buffer(size)
-            n = self._lib.llama_token_to_piece(self._vocab, token, buffer, size, 0, False)
+            n = self._lib.llama_token_to_piece(
+                self._vocab, token, buffer, size, 0, token in self._marks
+            )
             if n >= 0:
                 return buffer.raw[:n]
             size = -n

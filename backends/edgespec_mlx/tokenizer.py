@@ -15,6 +15,7 @@ from edgespec.models.folder_header import FolderHeader
 from edgespec.models.shown import shown
 from edgespec.models.vocabulary import looks_special, read_json
 from edgespec.models.wire import damaged
+from edgespec.text.thoughts import MARKS
 from edgespec_mlx.endings import end_tokens
 from edgespec_mlx.spelling import bytes_of_letters
 
@@ -134,7 +135,7 @@ class FolderTokenizer:
         return ids
 
     def piece(self, token: int) -> bytes:
-        """The bytes of a token's text; control tokens have none."""
+        """The bytes of a token's text; control tokens that mark no thought have none."""
         known = self._pieces.get(token)
         if known is None:
             known = self._pieces[token] = self._read_piece(token)
@@ -171,10 +172,11 @@ class FolderTokenizer:
         return self._header.special_token(name)
 
     def _read_piece(self, token: int) -> bytes:
-        if token in self._added.control:
+        added = self._added.texts.get(token)
+        if token in self._added.control and added not in MARKS:
             return b""
-        if token in self._added.texts:
-            return self._added.texts[token].encode("utf-8", "replace")
+        if added is not None:
+            return added.encode("utf-8", "replace")
         text = self._library.id_to_token(token) if 0 <= token < self.vocab else None
         return b"" if text is None else self._spelling.raw(text)
 

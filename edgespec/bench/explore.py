@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from edgespec.bench.foresight import Foresight, foresight
 from edgespec.bench.recorded import Recorded
 from edgespec.bench.replay import (
+    AnyCost,
     Arm,
     AutoArm,
-    Cost,
-    DraftCost,
     FixedArm,
     Replayed,
     Replayer,
+    curve_of,
+    plain_seconds,
 )
+from edgespec.planning.model_source import DraftCost
 
 LENGTHS = (2, 4, 6, 8, 12)
 BOUNDS = ("foresight ngram", "foresight draft", "foresight both")
@@ -51,7 +53,7 @@ def arms(*, model: bool, trees: bool = False, lengths: Sequence[int] = LENGTHS) 
 
 def explore(
     records: Sequence[Recorded],
-    cost: Cost,
+    cost: AnyCost,
     drafter: DraftCost | None = None,
     tried: Sequence[Arm] | None = None,
     *,
@@ -65,10 +67,11 @@ def explore(
     if tried is None:
         tried = arms(model=drafter is not None, trees=trees)
     replayers = {arm.name: Replayer(arm, cost, drafter) for arm in tried}
+    own = curve_of(cost)
     explored: list[Explored] = []
     for recorded in records:
         by_arm = {name: replayer.replay(recorded) for name, replayer in replayers.items()}
-        plain_s = (len(recorded.reply) - 1) * cost(1)
+        plain_s = plain_seconds(recorded, own)
         bound = foresight(recorded, cost, drafter, trees=trees)
         explored.append(Explored(recorded.id, recorded.category, plain_s, by_arm, bound))
     return explored
@@ -93,23 +96,3 @@ def by_category(explored: Sequence[Explored]) -> dict[str, dict[str, float]]:
         for name, seconds in total.items():
             table.setdefault(name, {})[category] = plain_s / seconds if seconds else 1.0
     return table
-
-
-def winner(explored: Sequence[Explored]) -> str:
-    """The arm under which all answers together take the least time; `plain` where none is
-    faster."""
-    total = total_seconds(explored)
-    return min((name for name in total if name not in BOUNDS), key=lambda name: total[name])
-
-
-def per_answer(explored: Sequence[Explored]) -> Iterator[str]:
-    """A table of speed-ups, one line for each answer, arms and bounds in columns."""
-    names = list(dict.fromkeys(name for one in explored for name in one.seconds))
-    table = [["answer", *names]]
-    for one in explored:
-        found = (one.seconds.get(name) for name in names)
-        table.append([one.id, *(f"{one.plain_seconds / s:.2f}" if s else "" for s in found)])
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for answer, *cells in table:
-        spaced = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
-        yield "  ".join([answer.ljust(widths[0]), *spaced])

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edgespec.bench.recorded import Recorded
-from edgespec.bench.replay import Cost, DraftCost
+from edgespec.bench.replay import AnyCost, curve_of, plain_seconds
 from edgespec.decoding.draft import Tokens
 from edgespec.decoding.history import TokenHistory
 from edgespec.decoding.proposer import State, UpTo
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
+from edgespec.planning.cost import CostCurve
 from edgespec.planning.luck import cheap_rows
+from edgespec.planning.model_source import DraftCost
 from edgespec.planning.sources import MOST_GUESSES
 from edgespec.proposers.ngram import NGram
 from edgespec.proposers.ngram_tree import NGramTree
@@ -26,7 +28,7 @@ class Foresight:
     """Speed in units of plain decoding's, with perfect foresight.
 
     ngram: each round nothing, or as much of the n-gram's draft as is best. draft: the same with
-    a model's draft. both: an n-gram's draft that the model may carry on. None without a model.
+    a model's draft. both: drafts of either that the other one may carry on. None without a model.
     Where auto drafts trees, ngram counts those of the n-gram, and both counts siblings too.
     """
 
@@ -36,21 +38,22 @@ class Foresight:
 
 
 def foresight(
-    recorded: Recorded, cost: Cost, drafter: DraftCost | None = None, *, trees: bool = False
+    recorded: Recorded, cost: AnyCost, drafter: DraftCost | None = None, *, trees: bool = False
 ) -> Foresight:
     """The bound for one answer, from its first token on. trees: whether auto may draft them.
 
     Reading text that a draft model has not seen is not charged, so this bounds every planner.
     """
-    trees, repeats = trees and cheap_rows(cost), ngram_right(recorded)
+    own = curve_of(cost)
+    trees, repeats = trees and cheap_rows(own.seconds), ngram_right(recorded)
     if trees:
         pairs = zip(repeats, ngram_right(recorded, NGramTree), strict=True)
         repeats = [max(both) for both in pairs]
-    none, rounds = [0] * len(repeats), len(repeats) - 1
+    none = [0] * len(repeats)
     alone = recorded.guesses is None or drafter is None
-    if rounds < 1:  # nothing is left to win, by whatever guesses
+    if len(repeats) < 2:  # nothing is left to win, by whatever guesses
         return Foresight(1.0) if alone else Foresight(1.0, 1.0, 1.0)
-    seconds, plain_s = _filled(cost), rounds * cost(1)
+    plain_s, seconds = plain_seconds(recorded, own), _seconds(recorded, own)
     ngram = plain_s / _least_s(seconds, 0.0, repeats, none)
     if recorded.guesses is None or drafter is None:
         return Foresight(ngram)
@@ -90,31 +93,46 @@ def model_right(recorded: Recorded, noted: Tokens | None = None) -> list[int]:
     return right
 
 
-def _filled(cost: Cost) -> list[float]:
-    """Seconds of a pass by rows, index 0 unused; it may be filled up to a width that costs less."""
-    seconds = [cost(max(1, rows)) for rows in range(MOST_GUESSES + 2)]
-    for rows in range(MOST_GUESSES, 0, -1):
-        seconds[rows] = min(seconds[rows], seconds[rows + 1])
-    return seconds
+def _seconds(recorded: Recorded, cost: CostCurve) -> list[list[float]]:
+    """Seconds of a pass at each place of the reply, by rows, index 0 unused; it may be filled up to
+    a width that costs less."""
+    found: list[list[float]] = []
+    for place in range(len(recorded.reply)):
+        cost.at(len(recorded.prompt) + place)
+        seconds = [cost.seconds(max(1, rows)) for rows in range(MOST_GUESSES + 2)]
+        for rows in range(MOST_GUESSES, 0, -1):
+            seconds[rows] = min(seconds[rows], seconds[rows + 1])
+        found.append(seconds)
+    return found
 
 
 def _least_s(
-    seconds: Sequence[float], guess_s: float, free: Sequence[int], dear: Sequence[int]
+    seconds: Sequence[Sequence[float]], guess_s: float, free: Sequence[int], dear: Sequence[int]
 ) -> float:
     """Least seconds of a reply from its first token on, place by place from its end.
 
-    seconds: of a pass by rows. free, dear: right guesses in a row at each place, by the n-gram and
-    by the model; those of the model take guess_s each.
+    seconds: of a pass at each place, by rows. free, dear: right guesses in a row at each place, by
+    the n-gram and by the model; those of the model take guess_s each.
     """
     places = len(free)
     least = [0.0] * (places + 1)
     for place in range(places - 1, 0, -1):
-        left = places - place
-        ngram = min(free[place], left - 1)
-        model = dear[place + ngram]
-        most = min(ngram + model, left - 1, MOST_GUESSES)
+        most = min(places - place - 1, MOST_GUESSES)
         least[place] = min(
-            seconds[n + 1] + max(0, n - ngram) * guess_s + least[place + n + 1]
-            for n in range(most + 1)
+            seconds[place][n + 1] + asked * guess_s + least[place + n + 1]
+            for n, asked in enumerate(_fewest_asked(place, most, free, dear))
         )
     return least[1]
+
+
+def _fewest_asked(place: int, most: int, free: Sequence[int], dear: Sequence[int]) -> list[int]:
+    """For every number of right guesses that a draft can have, how many of them the model must
+    make: behind those of the n-gram, or before them, as auto lets an n-gram carry its draft on."""
+    repeats = min(free[place], most)
+    reach = min(repeats + dear[place + repeats], most)
+    fewest = [max(0, n - repeats) for n in range(reach + 1)]
+    for asked in range(1, min(dear[place], most) + 1):
+        end = min(asked + free[place + asked], most) + 1
+        fewest[asked:end] = [min(asked, known) for known in fewest[asked:end]]
+        fewest += [asked] * (end - len(fewest))
+    return fewest

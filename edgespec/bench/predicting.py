@@ -62,7 +62,7 @@ def predict(model: Model, records: Sequence[Recorded], options: LoadOptions) -> 
 
     options: as the model was loaded.
     """
-    cost, drafter = model.loaded.target.cost.seconds, None
+    cost, drafter = model.loaded.target.cost, None
     if model.loaded.drafter is not None:
         guessing = Drafter(model, options)
         records = [guessing.guessed(one) for one in records]

@@ -13,7 +13,6 @@ from edgespec.backends import SessionOptions
 from edgespec.bench.conversing import Conversation
 from edgespec.bench.prompts import Prompt
 from edgespec.bench.recorded import Recorded, score
-from edgespec.bench.replay import DraftCost
 from edgespec.conversation import PromptEncoder
 from edgespec.decoding.accept import Coupled
 from edgespec.decoding.events import Round
@@ -25,6 +24,7 @@ from edgespec.loading import as_drafter
 from edgespec.models.compat import check_vocabularies
 from edgespec.models.model_header import header_of
 from edgespec.options import AnswerOptions, LoadOptions
+from edgespec.planning.model_source import DraftCost
 from edgespec.proposers.nothing import Nothing
 from edgespec.proposers.recycling import SUCCESSORS
 from edgespec.text.detokenize import Detokenizer

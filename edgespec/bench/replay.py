@@ -7,8 +7,8 @@ to guess trees.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,19 +23,40 @@ from edgespec.decoding.loop import speculate
 from edgespec.decoding.proposer import Budget, Proposer, State
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
-from edgespec.decoding.session import Caps
+from edgespec.decoding.session import MOST_ROWS, Caps
 from edgespec.decoding.stats import Stats
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.luck import Drafter, Luck
 from edgespec.planning.measure import WIDTHS
+from edgespec.planning.model_source import DraftCost
 from edgespec.planning.planner import Auto
 from edgespec.planning.tree_source import Charged
 from edgespec.proposers.combine import Fixed
 from edgespec.proposers.draft_model import RIDES_ALONG, DraftTiming, SmallModel
-from edgespec.proposers.nothing import Nothing
 
-Cost = Callable[[int], float]  # seconds of a target's pass of so many rows
+Cost = Callable[[int], float]  # seconds of a target's pass of so many rows, however long its text
+AnyCost = Cost | CostCurve
+_EVERY_WIDTH = range(1, MOST_ROWS + 1)
+_MEASURED = (*WIDTHS, MOST_ROWS)  # when a model is loaded
 _ANY_ID = 2**31 - 1
+
+
+def curve_of(cost: AnyCost, widths: Iterable[int] = _EVERY_WIDTH) -> CostCurve:
+    """A curve that is the caller's to move. widths: at which a cost that is none is looked up."""
+    if not isinstance(cost, CostCurve):
+        return CostCurve({rows: cost(rows) for rows in widths})
+    own = deepcopy(cost)
+    own.at(own.context)
+    return own
+
+
+def plain_seconds(recorded: Recorded, cost: CostCurve) -> float:
+    """What an answer takes without guesses, from its first token on."""
+    seconds, begun = 0.0, len(recorded.prompt)
+    for place in range(1, len(recorded.reply)):
+        cost.at(begun + place)
+        seconds += cost.seconds(1)
+    return seconds
 
 
 @dataclass(slots=True)
@@ -43,7 +64,8 @@ class Machine:
     """The text the target will say, prompt included, and a clock that costs move.
 
     rows: the target's scores of what stands at a place of the text, where they are known.
-    really_s: further seconds that were spent since it was last asked.
+    really_s: further seconds that were spent since it was last asked. at: is told how many tokens
+    of text the next pass stands behind.
     """
 
     text: Sequence[int]
@@ -51,6 +73,7 @@ class Machine:
     now: float = 0.0
     rows: Callable[[int], Row] | None = None
     really_s: Callable[[], float] = lambda: 0.0
+    at: Callable[[int], None] = lambda _: None
 
     def clock(self) -> float:
         self.now += self.really_s()
@@ -87,6 +110,7 @@ class Scripted:
         return 0
 
     def verify(self, draft: Draft) -> Says:
+        self._machine.at(self._at)
         self._machine.now += self._machine.cost(len(draft) + 1)
         depths = [0, *draft.depths()]
         places = {node: self._at + depths[node - ROOT] for node in range(ROOT, len(draft))}
@@ -100,14 +124,6 @@ class Scripted:
 
     def reset(self) -> None:
         self._at = 0
-
-
-@dataclass(frozen=True, slots=True)
-class DraftCost:
-    """Seconds of a draft model: for one guess, and to read one token of a text."""
-
-    guess_s: float
-    read_s: float
 
 
 class RecordedModel(SmallModel):
@@ -215,17 +231,6 @@ def proposer_name(sources: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PlainArm:
-    """Nothing is guessed."""
-
-    name: str = "plain"
-    needs_model: bool = False
-
-    def proposer(self, luck: Luck) -> Proposer:
-        return Nothing()
-
-
-@dataclass(frozen=True, slots=True)
 class FixedArm:
     """Always so many guesses, by the first of these that has any: `ngram`, `draft`, `recycling`,
     `tree`."""
@@ -282,27 +287,17 @@ class Replayed:
 
 class Replayer:
     """An arm on a machine made of numbers; what it learned stays from answer to answer, as in a
-    model that stays loaded.
+    model that stays loaded."""
 
-    noise: standard deviation of the logarithm of each pass's time; seed: of that noise.
-    """
-
-    def __init__(
-        self,
-        arm: Arm,
-        cost: Cost,
-        drafter: DraftCost | None = None,
-        noise: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        self._cost, self._noise, self._rng = cost, noise, np.random.default_rng(seed)
+    def __init__(self, arm: Arm, cost: AnyCost, drafter: DraftCost | None = None) -> None:
+        self._cost = curve_of(cost)
         self._models: list[RecordedModel] = []
         ready = None
         if drafter is not None:
             chain, branching = self._models = [RecordedModel(drafter), RecordedBranching(drafter)]
             # trees of its own are not recorded: they ask what follows many guesses
-            ready = Drafter(chain, drafter.guess_s, chain, branching)
-        luck = Luck.of(CostCurve({n: cost(n) for n in WIDTHS}), ready)
+            ready = Drafter(chain, drafter, chain, branching)
+        luck = Luck.of(curve_of(cost, _MEASURED), ready)
         self._proposer = arm.proposer(luck)
         self._charged = [s.proposer for s in (luck.text, luck.recycling, luck.tree)]
         if isinstance(self._proposer, Charged):
@@ -313,22 +308,18 @@ class Replayer:
         """Say one answer."""
         text = [*recorded.prompt.tolist(), *recorded.reply.tolist()]
         self._really_s()  # what the end of the last answer took
-        machine = Machine(text, self._noisy, rows=_rows(recorded), really_s=self._really_s)
+        cost, rows = self._cost, _rows(recorded)
+        machine = Machine(text, cost.seconds, rows=rows, really_s=self._really_s, at=cost.at)
         for model in self._models:
             model.put(machine, recorded)
         request = Request(recorded.prompt, Sampling(0.0, seed=0), len(recorded.reply))
         events = speculate(Scripted(machine), request, self._proposer, machine.clock)
-        return _figures(events, machine, self._cost(1))
+        return _figures(events, machine, plain_seconds(recorded, cost))
 
     def _really_s(self) -> float:
         """Seconds that guessing trees took since it was last asked."""
         before, self._took_s = self._took_s, sum(one.took_s for one in self._charged)
         return self._took_s - before
-
-    def _noisy(self, rows: int) -> float:
-        if not self._noise:
-            return self._cost(rows)
-        return self._cost(rows) * math.exp(self._rng.normal(0.0, self._noise))
 
 
 def _rows(recorded: Recorded) -> Callable[[int], Row] | None:
@@ -347,7 +338,9 @@ def _rows(recorded: Recorded) -> Callable[[int], Row] | None:
     return row
 
 
-def replay(recorded: Recorded, arm: Arm, cost: Cost, drafter: DraftCost | None = None) -> Replayed:
+def replay(
+    recorded: Recorded, arm: Arm, cost: AnyCost, drafter: DraftCost | None = None
+) -> Replayed:
     """Say one answer, by an arm that knows nothing of others."""
     return Replayer(arm, cost, drafter).replay(recorded)
 
@@ -362,7 +355,7 @@ def _figures(events: Iterator[Event], machine: Machine, plain_s: float) -> Repla
     assert stats.last_s is not None
     return Replayed(
         seconds=stats.last_s - stats.first_s,
-        plain_seconds=(stats.completion_tokens - stats.first_tokens) * plain_s,
+        plain_seconds=plain_s,
         rounds=stats.rounds,
         drafted=stats.drafted,
         tested=stats.tested,

@@ -10,9 +10,18 @@ from edgespec.api import Model
 from edgespec.bench.explore import LENGTHS, explore, total_seconds
 from edgespec.bench.recorded import Recorded
 from edgespec.bench.recording import Drafter
-from edgespec.bench.replay import Arm, AutoArm, Cost, DraftCost, FixedArm, proposer_name
+from edgespec.bench.replay import (
+    AnyCost,
+    Arm,
+    AutoArm,
+    FixedArm,
+    curve_of,
+    plain_seconds,
+    proposer_name,
+)
 from edgespec.errors import OutOfMemory
 from edgespec.options import LoadOptions
+from edgespec.planning.model_source import DraftCost
 
 WORTH = 1.03  # times faster that a draft model, or a fixed length, must be than what is simpler
 
@@ -79,7 +88,7 @@ def tuned(workshop: Workshop, drafts: Sequence[Path]) -> Tuned:
     One that does not fit into memory is left out with a note. Raises: what loading raises.
     """
     records: list[Recorded] = []
-    cost: Cost | None = None
+    cost: AnyCost | None = None
     candidates: list[Candidate] = []
     for draft in [*drafts, None]:
         if draft is None and cost is not None:
@@ -94,7 +103,7 @@ def tuned(workshop: Workshop, drafts: Sequence[Path]) -> Tuned:
         with model:
             trees = model.loaded.lets_trees
             if cost is None:
-                cost, records = model.loaded.target.cost.seconds, workshop.answers(model)
+                cost, records = model.loaded.target.cost, workshop.answers(model)
                 candidates.append(without_model(records, cost, trees=trees))
                 if trees_may_win(model, records):
                     candidates.append(with_trees(records, cost))
@@ -109,7 +118,7 @@ def tuned(workshop: Workshop, drafts: Sequence[Path]) -> Tuned:
     return Tuned(len(records), tokens, plain, tuple(candidates), chosen(plain, candidates))
 
 
-def without_model(records: Sequence[Recorded], cost: Cost, *, trees: bool = False) -> Candidate:
+def without_model(records: Sequence[Recorded], cost: AnyCost, *, trees: bool = False) -> Candidate:
     """The best way with an n-gram alone. trees: whether auto may draft them unasked."""
     tried: list[Arm] = [AutoArm("ngram"), AutoArm("auto", trees)]
     tried += [FixedArm(("ngram",), n) for n in LENGTHS]
@@ -124,7 +133,7 @@ def trees_may_win(model: Model, records: Sequence[Recorded]) -> bool:
     return model.loaded.lets_trees and known
 
 
-def with_trees(records: Sequence[Recorded], cost: Cost) -> Candidate:
+def with_trees(records: Sequence[Recorded], cost: AnyCost) -> Candidate:
     """The best way without a draft model that recycles the target's scores. records: with them."""
     kinds = ("tree",), ("recycling",)
     tried: list[Arm] = [AutoArm(proposer_name(kind)) for kind in kinds]
@@ -135,7 +144,7 @@ def with_trees(records: Sequence[Recorded], cost: Cost) -> Candidate:
 
 def with_model(
     records: Sequence[Recorded],
-    cost: Cost,
+    cost: AnyCost,
     drafter: DraftCost,
     draft: Path,
     *,
@@ -150,9 +159,10 @@ def with_model(
     return Candidate(fastest(_ways(tried, total, draft)), total["foresight both"], drafter)
 
 
-def plainly(records: Sequence[Recorded], cost: Cost) -> Way:
+def plainly(records: Sequence[Recorded], cost: AnyCost) -> Way:
     """Without guesses."""
-    return Way(None, "none", None, sum(len(record.reply) - 1 for record in records) * cost(1))
+    own = curve_of(cost)
+    return Way(None, "none", None, sum(plain_seconds(record, own) for record in records))
 
 
 def chosen(plain: Way, candidates: Sequence[Candidate]) -> Way:

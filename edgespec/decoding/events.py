@@ -29,7 +29,7 @@ class PromptRead:
     """How far the prompt is: `read` of `total` tokens, `reused` of them from the cache.
 
     begun: texts of the tokens of the answer that stood already, one for each; told once, with the
-    first of these events.
+    first of these events. thinking: the prompt has opened a thought, and the answer begins in it.
     """
 
     read: int
@@ -37,6 +37,7 @@ class PromptRead:
     reused: int
     seconds: float
     begun: tuple[str, ...] = ()
+    thinking: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any
 from edgespec.decoding.events import Event, Finished, Guess, PromptRead, Round
 
 _ENOUGH_PLAIN_ROUNDS = 16
+_NO_TIME = 0.02  # of an answer; more than that went into guesses, kept or dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class Stats:
     spoke where it stands. Tokens per round: committed tokens / verify passes, the target's own
     token included. Decode speed: tokens after the first round / seconds since the first round.
     Speed-up: decode speed / plain decode speed; that is measured in this very answer where it
-    has enough plain rounds, else it is `calibrated_plain_speed`, measured with this model before.
+    has enough plain rounds (guesses that were dropped before them are no part of plain decoding),
+    else it is `calibrated_plain_speed`, measured with this model before.
     Guessed: what rounds with guesses committed, and the seconds that these rounds took.
     """
 
@@ -90,7 +92,7 @@ class Stats:
             verify_s=self.verify_s + event.verify_s,
             overhead_s=self.overhead_s + event.round_s - event.draft_s - event.verify_s,
             plain_rounds=self.plain_rounds + (plain and not first),
-            plain_s=self.plain_s + (event.round_s if plain and not first else 0.0),
+            plain_s=self.plain_s + (event.round_s - event.draft_s if plain and not first else 0.0),
             guessed_tokens=self.guessed_tokens + (0 if plain else len(event.tokens)),
             guessed_s=self.guessed_s + (0.0 if plain else event.round_s),
             parked_reason=event.plan if plain else "",
@@ -116,8 +118,9 @@ class Stats:
 
     @property
     def plain_tokens_per_second(self) -> float | None:
-        if not self.drafted and self.tokens_per_second is not None:
-            return self.tokens_per_second  # all of this answer was plain
+        all_plain = not self.drafted and self.draft_s <= _NO_TIME * self.verify_s
+        if all_plain and self.tokens_per_second is not None:
+            return self.tokens_per_second
         if self.plain_rounds >= _ENOUGH_PLAIN_ROUNDS and self.plain_s > 0:
             return self.plain_rounds / self.plain_s
         return self.calibrated_plain_speed

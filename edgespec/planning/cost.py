@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
 _SCALE_RATE, _SHAPE_RATE = 0.15, 0.05
 _OUTLIER = 0.5  # log ratio beyond which a round says more about the machine than about the width
+_USUAL = np.arange(33)  # widths of the passes that a round may choose from
 
 
 class CostCurve:
@@ -25,18 +29,24 @@ class CostCurve:
     ) -> None:
         if not seconds or min(seconds.values()) <= 0:
             raise ValueError("a cost curve needs at least one positive measurement")
-        self._shape = {n: math.log(s) for n, s in seconds.items()}
-        self._scale, self._row_s = 0.0, 0.0  # of a row, for the text behind `context`
+        self._shape = dict(seconds)
+        self._scale, self._row_s = 1.0, 0.0  # of a row, for the text behind `context`
         self._context, self._token_s = context, token_s
+        self._table: list[float] = []  # of the usual widths, until something changes
 
     def at(self, context: int) -> None:
         """The text has so many tokens from now on."""
-        self._row_s = (context - self._context) * self._token_s
+        row_s = (context - self._context) * self._token_s
+        if row_s != self._row_s:
+            self._row_s, self._table = row_s, []
 
     def seconds(self, rows: int) -> float:
         """Expected seconds of a pass of `rows` rows."""
-        shape = self._shape_at(rows)
-        return math.exp(self._scale) * max(shape / 2, shape + rows * self._row_s)
+        if rows >= len(_USUAL):
+            return float(self._seconds(np.array([rows]))[0])
+        if not self._table:
+            self._table = self._seconds(_USUAL).tolist()
+        return self._table[rows]
 
     def relative(self, rows: int) -> float:
         """Cost of a pass of `rows` rows in plain passes."""
@@ -49,9 +59,10 @@ class CostCurve:
         error = math.log(seconds / self.seconds(rows))
         error = max(-_OUTLIER, min(_OUTLIER, error))
         if rows not in self._shape:
-            self._shape[rows] = math.log(self._shape_at(rows))
-        self._scale += _SCALE_RATE * error
-        self._shape[rows] += _SHAPE_RATE * error
+            self._shape[rows] = float(self._shape_at(np.array([rows]))[0])
+        self._scale *= math.exp(_SCALE_RATE * error)
+        self._shape[rows] *= math.exp(_SHAPE_RATE * error)
+        self._table = []
 
     @property
     def context(self) -> int:
@@ -60,18 +71,16 @@ class CostCurve:
 
     def measured(self) -> dict[int, float]:
         """Seconds at every width that was seen, whatever text stands now."""
-        return {n: math.exp(self._scale + self._shape[n]) for n in sorted(self._shape)}
+        return {n: self._scale * self._shape[n] for n in sorted(self._shape)}
 
-    def _shape_at(self, rows: int) -> float:
-        if rows in self._shape:
-            return math.exp(self._shape[rows])
-        below = max((n for n in self._shape if n < rows), default=None)
-        above = min((n for n in self._shape if n > rows), default=None)
-        if below is None:
-            assert above is not None
-            return math.exp(self._shape[above])
-        low = math.exp(self._shape[below])
-        if above is None:
-            return low * rows / below  # beyond what was measured, expect no discount
-        high = math.exp(self._shape[above])
-        return low + (high - low) * (rows - below) / (above - below)
+    def _seconds(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        shape = self._shape_at(rows)
+        taken: NDArray[np.float64] = np.maximum(shape / 2, shape + rows * self._row_s)
+        return self._scale * taken
+
+    def _shape_at(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Seconds as they were measured, on the line between neighbours; beyond what was measured
+        expect no discount."""
+        widths = sorted(self._shape)
+        between = np.interp(rows, widths, [self._shape[n] for n in widths])
+        return between * np.maximum(1.0, rows / widths[-1])

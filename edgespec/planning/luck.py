@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from edgespec.decoding.proposer import Proposer
 from edgespec.planning.beside import Siblings
 from edgespec.planning.cost import CostCurve
-from edgespec.planning.model_source import ModelSource
+from edgespec.planning.model_source import DraftCost, ModelSource
 from edgespec.planning.sources import NGramSource, Source
 from edgespec.planning.tree_source import TreeSource
 from edgespec.proposers.combine import FirstOf, Merged
@@ -29,16 +29,20 @@ def cheap_rows(cost: Callable[[int], float], most: float = CHEAP_ROWS) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Drafter:
-    """A draft model that is ready to guess. guess_s: seconds for one token of it.
+    """A draft model that is ready to guess. takes: its time.
 
     tree: the same model, guessing trees where its session takes them. branching: the same, noting
     siblings for whoever has them verified; None where nobody will.
     """
 
     proposer: SmallModel
-    guess_s: float
+    takes: DraftCost
     tree: SmallModel
     branching: SmallModel | None = None
+
+    @property
+    def guess_s(self) -> float:
+        return self.takes.guess_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +78,9 @@ class Luck:
         ngram, recycler = NGramSource(cost), Recycling(keeps=keeps)
         draft = branching = None
         if drafter is not None:
-            draft = ModelSource(drafter.proposer, cost, drafter.guess_s, ngram)
+            draft = ModelSource(drafter.proposer, cost, drafter.takes, ngram)
             if drafter.branching is not None:
-                branching = ModelSource(drafter.branching, cost, drafter.guess_s, ngram, Siblings())
+                branching = ModelSource(drafter.branching, cost, drafter.takes, ngram, Siblings())
         remembered = [] if memory is None else [memory]
         return cls(
             cost=cost,

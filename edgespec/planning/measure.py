@@ -150,7 +150,8 @@ def measure(
     times = {1: _timed(session, tokens, [], 2)}
     positions = _positions(min(times[1]), within_s, widths, room)
     text, plain_rows = _greedy(session, tokens, positions)
-    text = (text * widths[-1])[: max(positions, widths[-1])]
+    # other tokens than the compared ones, since few kinds of them wake few experts of a mixture
+    text += np.resize(tokens, widths[-1]).tolist()
     digests, difference = {1: _digest(plain_rows)}, 0.0
     for n in widths[1:]:  # the scores of all widths at once would be many megabytes
         left_s = within_s - (perf_counter() - started)
@@ -211,6 +212,16 @@ def plain_seconds(session: Session, prompt: Sequence[int]) -> float:
     return min(_timed(session, np.asarray(prompt, dtype=np.int32), [], 6)[1:])
 
 
+def reading_seconds(session: Session, prompt: Sequence[int]) -> float:
+    """Seconds to read one token of a text; 0 where it is too short to tell."""
+    tokens = np.asarray(prompt, dtype=np.int32)
+    _read(session, tokens[:_WARMING])
+    started = perf_counter()
+    _read(session, tokens)
+    more = len(tokens) - _WARMING
+    return (perf_counter() - started) / more if more >= _BEGINNING else 0.0
+
+
 def _timed(session: Session, prompt: Tokens, guesses: Sequence[int], times: int) -> list[float]:
     """Seconds of passes over the pending token and `guesses`."""
     draft, seconds = Draft.chain(list(guesses), "measure"), []
@@ -244,7 +255,6 @@ def _rows_at(
     rows, seconds, at = list[Row](), list[float](), 0
     while len(rows) < positions:
         guesses = list(text[at : at + width - 1])
-        guesses += text[: width - 1 - len(guesses)]
         started = perf_counter()
         scores = session.verify(Draft.chain(guesses, "measure"))
         scores.top(ROOT)

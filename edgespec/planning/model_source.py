@@ -37,6 +37,21 @@ FIRST_TRY = 6  # guesses of a model that nothing is known of yet
 _KEEP, _EXPECTATION = 0.92, 2.0  # of a past attempt's weight; attempts a prior counts as
 
 
+_READS_A_GUESS = 6  # tokens read in the time of a guess, where that was not measured
+
+
+@dataclass(frozen=True, slots=True)
+class DraftCost:
+    """Seconds of a draft model: for one guess, and to read one token of a text; 0 = not known.
+
+    Reading is wide work, and how much cheaper it is than guessing differs a hundredfold between
+    processors and graphics cards.
+    """
+
+    guess_s: float
+    read_s: float = 0.0
+
+
 @dataclass(slots=True)
 class WhilePays:
     """Draft on while some more guesses are expected to save more time than they cost.
@@ -90,7 +105,7 @@ class ModelSource:
         self,
         proposer: SmallModel,
         cost: CostCurve,
-        guess_s: float,
+        takes: DraftCost,
         follower: NGramSource | None = None,
         beside: Beside | None = None,
     ) -> None:
@@ -98,7 +113,8 @@ class ModelSource:
         self._cost, self._luck = cost, ConfidenceAcceptance()
         self._beside = beside or Alone()
         self._others: Sequence[Sequence[Guessed]] = ()  # beside the guesses of _drafted
-        self._guess_s, self._read_s = guess_s, guess_s / 6
+        self._guess_s = takes.guess_s
+        self._read_s = takes.read_s or takes.guess_s / _READS_A_GUESS
         self._read_to = -1  # tokens it has read in this answer; -1 before its first draft
         self._drafted, self._tail, self._attempted = EMPTY, NO_TAIL, False
         self._past, self._left = _Past(), HORIZON
@@ -235,8 +251,11 @@ class ModelSource:
             chain = Draft.chain([*self._drafted.tokens, *self._tail.tokens], self.proposer.name)
             told = answered(chain, outcome)
             self._follower.observe_tail(self._tail, told[len(self._drafted) :])
-        took_s = len(self._drafted) * self._guess_s + outcome.verify_s
-        self._past = self._past.after(tokens, took_s)
+        took_s = outcome.verify_s
+        if outcome.draft and outcome.draft.source[0] != self.proposer.name:
+            # none of its guesses was worth a row, and what another's draft won is not its own
+            tokens, took_s = 1, self._cost.seconds(1)
+        self._past = self._past.after(tokens, took_s + len(self._drafted) * self._guess_s)
 
     def _learn_siblings(self, place: int, told: Sequence[int]) -> None:
         """The guess at `place` was wrong; `told` is the text from the first guess on."""

@@ -70,7 +70,9 @@ class Auto:
 
     def observe(self, outcome: Outcome) -> None:
         self._cost.observe(outcome.rows, outcome.verify_s)
-        spent_s = outcome.verify_s + outcome.draft_s
+        # reading a prompt is done once; it says nothing of what the time to come will bring
+        probing = [source.spent_s for source in self._tried if source.probes]
+        spent_s = outcome.verify_s + (sum(probing) if probing else outcome.draft_s)
         self._settle(outcome)
         self._tokens = KEEP * self._tokens + len(outcome.accepted.path) + 1
         self._seconds = KEEP * self._seconds + spent_s

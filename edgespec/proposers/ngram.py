@@ -91,9 +91,8 @@ class NGram:
             return EMPTY
         guesses: list[int] = []
         lengths: list[float] = []
-        while len(guesses) < budget.nodes and budget.another(lengths):
-            token = self._index.token_after(match.place, guesses)
-            if token < 0:
+        for token in self._index.what_follows(match.place, budget.nodes):
+            if not budget.another(lengths):
                 break
             guesses.append(token)
             lengths.append(float(match.length + len(lengths)))
@@ -103,12 +102,8 @@ class NGram:
         """What would come behind the text of the latest propose() and these guesses."""
         self._index.extend(guesses)
         match = self._index.best_match(self._track)
-        tail: list[int] = []
-        while match.length >= self._shortest and len(tail) < most:
-            token = self._index.token_after(match.place, tail)
-            if token < 0:
-                break
-            tail.append(token)
+        follows = match.length >= self._shortest
+        tail = self._index.what_follows(match.place, most) if follows else []
         self._index.retract(len(guesses))
         return match, tail
 
@@ -208,10 +203,12 @@ class SuffixIndex:
                 found |= {place: length for place, length in pairs if length}
         return sorted(found.items(), key=lambda match: (-match[1], -match[0]))
 
-    def token_after(self, place: int, guesses: Sequence[int]) -> int:
-        """What comes `len(guesses)` after the match; behind the text's end, the guesses go on."""
-        at, n = place + 1 + len(guesses), len(self._text)
-        return int(self._text.array[at]) if at < n else guesses[at - n]
+    def what_follows(self, place: int, most: int) -> list[int]:
+        """The tokens behind a match, at most so many; at the text's end they begin again."""
+        follows = self._text.array[place + 1 : place + 1 + most]
+        seams = np.flatnonzero(follows < 0)  # where one text ends and another begins
+        tokens: list[int] = np.resize(follows, most).tolist()
+        return tokens[: seams[0]] if len(seams) else tokens
 
     def _places(self, level: int, end: int) -> NDArray[np.int64]:
         """The most recent earlier places in the chain of the text's last token."""
@@ -233,7 +230,7 @@ class SuffixIndex:
 
     def _likeliest(self, places: list[int], length: int, track: int) -> Match:
         """One of equally long matches, latest first."""
-        following = [int(self._text.array[place + 1]) for place in places]
+        following = self._text.array[np.array(places) + 1].tolist()
         skipped = [place - track if track >= 0 else -1 for place in places]
         near = [0 <= distance <= NEAR for distance in skipped]
 

@@ -38,12 +38,10 @@ class NGramTree(NGram):
         tokens, parents, masses = list[int](), list[int](), list[float]()
         node_of: dict[tuple[int, int], int] = {}
         for place, length, chance in self._voices():
-            above, line, mass = ROOT, list[int](), chance
-            while mass > RAREST and len(line) < DEEPEST:
-                token = self._index.token_after(place, line)
-                if token < 0:
+            above, mass = ROOT, chance
+            for depth, token in enumerate(self._index.what_follows(place, DEEPEST), 1):
+                if mass <= RAREST:
                     break
-                line.append(token)
                 node = node_of.setdefault((above, token), len(tokens))
                 if node == len(tokens):
                     tokens.append(token)
@@ -51,7 +49,7 @@ class NGramTree(NGram):
                     masses.append(0.0)
                 masses[node] += mass
                 above = node
-                mass *= CHANCES[min(LONGEST, length + len(line))]
+                mass *= CHANCES[min(LONGEST, length + depth)]
         return _joined(tokens, parents, masses)
 
     def _voices(self) -> Iterator[tuple[int, int, float]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 
+from edgespec.text.channels import Channels
 from edgespec.text.tokenizer import Tokenizer
 
 _DECODER = codecs.getincrementaldecoder("utf-8")
@@ -12,11 +13,12 @@ _DECODER = codecs.getincrementaldecoder("utf-8")
 class Detokenizer:
     """Turns one answer's tokens into text.
 
-    Between calls it holds the bytes of at most one unfinished character.
+    Between calls it holds the bytes of at most one unfinished character. What a model thinks in a
+    channel of its own stands between marks of a thought.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+        self._channels = Channels(tokenizer)
         self._decoder = _DECODER(errors="replace")
 
     def feed(self, token: int) -> str:
@@ -24,7 +26,7 @@ class Detokenizer:
 
         Bytes that no later token can complete become U+FFFD.
         """
-        return self._decoder.decode(self._tokenizer.piece(token))
+        return self._decoder.decode(self._channels.piece(token))
 
     def flush(self) -> str:
         """U+FFFD where the answer ended inside a character, else nothing."""

@@ -14,7 +14,7 @@ from edgespec.errors import TemplateError
 from edgespec.text.budget import DEFAULT_LIMITS, LimitReached, Limits
 from edgespec.text.sandbox import Refused, Sandbox
 from edgespec.text.sanitize import clean
-from edgespec.text.thoughts import THOUGHT_MARKS
+from edgespec.text.thoughts import MARKS
 from edgespec.text.tokenizer import Tokenizer
 
 _CHATML = (
@@ -30,7 +30,7 @@ _CHATML_NOTE = (
 _CONTROL = re.compile(r"<[^<>\s]{1,64}>|\[/?[A-Z_]{2,32}\]")
 _OPENERS = re.compile(r"([<\[])(?=\S)")
 # marks at which a template may cut a reply
-_MARKS = (*THOUGHT_MARKS, *THOUGHT_MARKS.values(), "<answer>", "</answer>")
+_MARKS = (*MARKS, "<answer>", "</answer>")
 _MARK = re.compile(f"({'|'.join(map(re.escape, _MARKS))})")
 _SANDBOX = Sandbox()
 # what a template can provoke without reaching anything that is not its own

@@ -13,3 +13,18 @@ THOUGHT_MARKS: Final[Mapping[str, str]] = {
     "<seed:think>": "</seed:think>",
     "[THINK]": "[/THINK]",
 }
+MARKS: Final = (*THOUGHT_MARKS, *THOUGHT_MARKS.values())
+
+
+def opens_thought(prompt: str) -> bool:
+    """Whether the end of a prompt has opened a thought, so that the answer begins within it."""
+    return prompt.rstrip().endswith(tuple(THOUGHT_MARKS))
+
+
+def without_thought(reply: str) -> str:
+    """A reply without the thought that it begins with; empty where that never ended."""
+    text = reply.lstrip()
+    for opening, closing in THOUGHT_MARKS.items():
+        if text.startswith(opening):
+            return text.partition(closing)[2].lstrip("\n")
+    return reply

@@ -31,7 +31,10 @@ class Tokenizer(Protocol):
         ...
 
     def piece(self, token: int) -> bytes:
-        """The raw bytes of a token's text, maybe half a character; b"" for control tokens."""
+        """The raw bytes of a token's text, maybe half a character; b"" for control tokens.
+
+        Marks of thoughts have their text even where the model's makers made them control tokens.
+        """
         ...
 
     def template(self) -> str | None:

@@ -177,9 +177,10 @@ class Backstage:
             case Uncounted(tag, most, error):
                 self.fail(error)
                 self._stage.composer.counted(tag, most)
-            case LoadFailed(error):
+            case LoadFailed(error, goes_back):
                 self.fail(error)
-                self.note("the model before it is loaded again")
+                if goes_back:
+                    self.note("the model before it is loaded again")
             case Crashed(error):
                 self.crash = error
                 self._stage.leave()
@@ -364,6 +365,7 @@ class Backstage:
         if text is not None:
             self.system = text
             self.shelf.current.set_system(text)
+            self._count_conversation()
         system = self.shelf.current.system
         self.note(f"system prompt: {system}" if system else "no system prompt")
 

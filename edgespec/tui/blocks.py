@@ -21,6 +21,7 @@ class BlockContent:
     key     a message's id; None for notes, which cannot be named later.
     runs    one for each token, which is how tokens are numbered.
     whole   nothing more will be added; an answer is then shown as Markdown.
+    thinking  the prompt opened a thought, so the text begins within one.
     """
 
     key: int | None
@@ -28,6 +29,7 @@ class BlockContent:
     runs: tuple[tuple[str, Mark], ...] = ()
     label: str = ""
     whole: bool = True
+    thinking: bool = False
 
 
 class Block:
@@ -47,7 +49,7 @@ class Block:
         self._characters = len(text)
         self._line_ends = text.count("\n")
         self._sanitizer = Sanitizer()
-        self._reasoning = Reasoning()
+        self._reasoning = Reasoning(content.thinking)
         self._tokens: list[tuple[str, Mark]] = []
         self._ends: list[int] = []
         self._layout: Layout | None = None
@@ -86,6 +88,13 @@ class Block:
     def reasoning(self) -> Reasoning:
         self._read_all()
         return self._reasoning
+
+    def think(self) -> None:
+        """The prompt has opened a thought: the text begins within it."""
+        self._read_all()
+        self._layout, self._reasoning = None, Reasoning(by_prompt=True)
+        for text, _, _ in self.pieces():
+            self._reasoning.feed(text)
 
     @property
     def thought_tokens(self) -> int:

@@ -113,10 +113,13 @@ class Uncounted:
 
 @dataclass(frozen=True, slots=True)
 class LoadFailed:
-    """A model could not be loaded, and `error` says why in one line; the one before it is loaded
-    again, and Ready follows."""
+    """A model could not be loaded, and `error` says why in one line; Ready of another follows.
+
+    goes_back: it is the one before; else the one that was chosen meanwhile.
+    """
 
     error: str
+    goes_back: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,11 +260,14 @@ class Engine:
                 try:
                     model = wanted.load(self._report)
                 except EdgespecError as error:
-                    if works is None or self._closing.is_set():
+                    chosen = self._chosen_meanwhile()
+                    if (works is None and chosen is None) or self._closing.is_set():
                         raise
                     # the words alone: its traceback may hold what was loaded until then
-                    self._say(LoadFailed(str(error)))
-                    wanted, works = replace(works, number=wanted.number), None
+                    self._say(LoadFailed(str(error), goes_back=chosen is None))
+                    if chosen is None and works is not None:
+                        chosen, works = replace(works, number=wanted.number), None
+                    wanted = chosen
                     continue
                 works, wanted = self._lend(model, wanted)
                 del model  # the next one may need its memory
@@ -270,6 +276,14 @@ class Engine:
                 self._say(Crashed(error))
         except Exception as error:  # a thread has no caller: run_chat raises it in its place
             self._say(Crashed(error))
+
+    def _chosen_meanwhile(self) -> _Load | None:
+        """The next model that was chosen while one loaded; without a model, nothing else that
+        waits before it can be done."""
+        while not self._wishes.empty():
+            if isinstance(wish := self._wishes.get(), _Load):
+                return wish
+        return None
 
     def _report(self, text: str) -> None:
         if self._closing.is_set():

@@ -78,7 +78,8 @@ def block_of(saved: Saved, conversation: Conversation) -> BlockContent:
         attached = [f"[{clean(one.name, one_line=True)}]" for one in saved.attachments]
         text = "\n".join([*attached, clean(saved.content)])
         runs, voice = ((text, Mark.PLAIN),), Voice.USER
-    return BlockContent(saved.id, voice, runs, label_of(saved, conversation.siblings(saved.id)))
+    label = label_of(saved, conversation.siblings(saved.id))
+    return BlockContent(saved.id, voice, runs, label, thinking=saved.stats.get("thinking") is True)
 
 
 def label_of(saved: Saved, siblings: Sequence[int]) -> str:

@@ -55,6 +55,7 @@ class Answering:
     drafting: Drafting = field(default_factory=Drafting)
     why: Stop = Stop.CANCELLED
     failed: bool = False
+    thinking: bool = False  # the prompt opened a thought
     saved_s: float = 0.0
     saved: int = 0
 
@@ -83,10 +84,12 @@ class Answering:
     def figures(self) -> dict[str, Any]:
         """What is kept of it besides its text; of one that was continued, the figures are of what
         it was asked for last, and brought a token."""
-        end = {
+        end: dict[str, Any] = {
             "finish_reason": FAILED if self.failed else self.why.value,
             "tokens": kept_runs(self.runs),
         }
+        if self.thinking:
+            end["thinking"] = True
         if self.wish.into is not None and not self.stats.completion_tokens:
             return end
         first, last = self.stats.first_s, self.stats.last_s
@@ -152,7 +155,9 @@ class Talking:
         """The conversation as it is kept; an answer that is being made stays open."""
         blocks = [block_of(saved, self.conversation) for saved in self.conversation.path]
         if self.now is not None and blocks and blocks[-1].key == self.now.key:
-            open_end = replace(blocks[-1], runs=tuple(self.now.runs), label="", whole=False)
+            now = self.now
+            runs, thinking = tuple(now.runs), now.thinking or blocks[-1].thinking
+            open_end = replace(blocks[-1], runs=runs, label="", whole=False, thinking=thinking)
             blocks[-1] = open_end
         self._view.following = True
         self._view.show(blocks)
@@ -211,8 +216,11 @@ class Talking:
                 assert_never(event)
 
     def _hear_reading(self, now: Answering, event: PromptRead) -> None:
+        now.thinking = now.thinking or event.thinking
         if now.say_anew(event.begun):
             self.show()
+        elif event.thinking:
+            self._view.think()
         if self.phase != _STOPPING:
             share = f" {event.read / event.total:.0%}" if event.total else ""
             self.phase = f"{_READING}{share}"

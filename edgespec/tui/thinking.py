@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from edgespec.text.thoughts import THOUGHT_MARKS
+from edgespec.text.thoughts import MARKS, THOUGHT_MARKS
 
 _CLOSING = tuple(THOUGHT_MARKS.values())
 _LONGEST = max(len(tag) for tag in _CLOSING) + 1  # and the line end before it
@@ -22,16 +22,19 @@ class _Where(Enum):
 class Reasoning:
     """Finds the reasoning section of an answer while it is written, however it is cut into pieces.
 
-    The section stands at the beginning, behind a tag. A closing tag that begins a line and that
-    nothing opened says that the prompt did, so that all before it was a thought. Tags elsewhere
-    are text: an answer may speak about them.
+    The section stands at the beginning, behind a tag, or without one where the prompt is known to
+    have opened it. A closing tag that begins a line and that nothing opened says that the prompt
+    did, so that all before it was a thought. Tags elsewhere are text: an answer may speak about
+    them.
 
+    by_prompt  the prompt has opened it.
     opened     where the reasoning begins; None without one.
     closed     where it ends; None while it goes on.
     resumed    where the answer begins, behind the tag.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, by_prompt: bool = False) -> None:
+        self.by_prompt = by_prompt
         self.opened: int | None = None
         self.closed: int | None = None
         self.resumed = 0
@@ -64,8 +67,10 @@ class Reasoning:
             self.opened = start + len(opening)
         elif text.startswith(_CLOSING):
             self.opened = 0
-        elif not text or any(tag.startswith(text) for tag in (*THOUGHT_MARKS, *_CLOSING)):
+        elif not text or any(tag.startswith(text) for tag in MARKS):
             return
+        elif self.by_prompt:
+            self.opened = 0
         if self.opened is None:
             self._where = _Where.ANSWER
             self._find_unopened(seen, 0)

@@ -96,6 +96,10 @@ class TokenView(ScrollView, can_focus=False):
         """Add to the last token, as text that appears once an answer has ended."""
         self._leave_selection_in(self.transcript.extend(text))
 
+    def think(self) -> None:
+        """The prompt has opened a thought, in which the block begun last begins."""
+        self.transcript.think()
+
     def end(self, key: int | None = None) -> None:
         """A block is whole; None: the one begun last."""
         anchor = self.transcript.anchor(self.scroll_offset.y)

@@ -115,6 +115,12 @@ class Transcript:
         self._measure(number)
         return number if has_other_rows else None
 
+    def think(self) -> None:
+        """The prompt has opened a thought, in which the block begun last begins."""
+        if self._open is not None and not self._open.reasoning.by_prompt:
+            self._open.think()
+            self._changes(self._open)
+
     def end(self, key: int | None) -> int | None:
         """A block is whole; None: the one begun last. Returns its number if it has other rows."""
         block = self._open if key is None else self.block(key)

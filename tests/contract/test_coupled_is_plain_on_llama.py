@@ -29,7 +29,7 @@ from tiny_models import Shape
 from edgespec.decoding.proposer import Proposer
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.measure import measure
-from edgespec.planning.model_source import ModelSource
+from edgespec.planning.model_source import DraftCost, ModelSource
 from edgespec.planning.planner import Auto
 from edgespec.planning.sources import NGramSource
 from edgespec.planning.strict import StrictSession
@@ -50,7 +50,7 @@ LINE = {n: n * 1e-3 for n in (1, 2, 4, 8, 16)}
 
 def _auto(drafter: SmallModel, seconds: dict[int, float], guess_s: float) -> Auto:
     cost = CostCurve(seconds)
-    return Auto([NGramSource(cost), ModelSource(drafter, cost, guess_s)], cost)
+    return Auto([NGramSource(cost), ModelSource(drafter, cost, DraftCost(guess_s))], cost)
 
 
 class Drafters:

@@ -70,6 +70,18 @@ def test_control_tokens_have_no_text(llama: Models) -> None:
     assert [tokenizer.piece(t) for t in (381, 382, 383)] == [b"", b"", b""]
 
 
+def test_a_mark_of_a_thought_has_its_text_though_it_is_a_control_token(
+    llama: Models, tiny_models: TinyModels
+) -> None:
+    tokens = [t.decode() for t in read_header(tiny_models()).tokens]
+    tokens[300], tokens[301] = "[THINK]", "[/THINK]"
+    tokenizer = llama(tokens=tuple(tokens), layers=1).tokenizer
+    assert tokenizer.encode("[THINK][/THINK]", special=True) == [300, 301]
+    assert not {300, 301} & set(tokenizer.encode("[THINK][/THINK]", special=False))
+    assert (tokenizer.piece(300), tokenizer.piece(301)) == (b"[THINK]", b"[/THINK]")
+    assert tokenizer.piece(383) == b""
+
+
 def test_a_piece_longer_than_the_buffer_is_whole(llama: Models, tiny_models: TinyModels) -> None:
     tokens = [t.decode() for t in read_header(tiny_models()).tokens]
     tokens[300] = "x" * 700

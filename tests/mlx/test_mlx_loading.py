@@ -164,6 +164,18 @@ def test_a_control_token_that_nobody_marked_cannot_be_forged(folder: Path) -> No
     assert mark in tokenizer.end_tokens
 
 
+def test_a_mark_of_a_thought_has_its_text_though_it_is_a_control_token(folder: Path) -> None:
+    values = json.loads((folder / "tokenizer.json").read_text())
+    entry = next(e for e in values["added_tokens"] if e["content"] == "<|im_start|>")
+    entry["content"] = "[THINK]"
+    values["model"]["vocab"]["[THINK]"] = values["model"]["vocab"].pop("<|im_start|>")
+    (folder / "tokenizer.json").write_text(json.dumps(values))
+    tokenizer = tokenizer_of(folder)
+    (mark,) = tokenizer.encode("[THINK]", special=True)
+    assert tokenizer.piece(mark) == b"[THINK]"
+    assert mark not in tokenizer.encode("x[THINK]y", special=False)
+
+
 @pytest.mark.parametrize("place", ["jinja", "settings", "named", "json"])
 def test_the_template_is_found_where_it_is_kept(folder: Path, place: str) -> None:
     (folder / "chat_template.jinja").unlink()

@@ -89,6 +89,14 @@ async def test_system_holds_from_the_next_answer_on_and_for_new_chats() -> None:
         assert model.turns[1].messages[0].role == "user"
 
 
+async def test_another_system_prompt_counts_at_once() -> None:
+    async with chatting(FakeModel()) as (app, pilot):
+        await answered(app, pilot)
+        before = app.backstage.situation.context_used
+        await command(app, pilot, "/system " + "word " * 500)
+        await wait_until(lambda: app.backstage.situation.context_used >= 500 > before)
+
+
 async def test_a_file_goes_along_with_the_next_message(tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("one two three")

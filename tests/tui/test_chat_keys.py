@@ -11,7 +11,7 @@ from fake_model import SHORT, FakeModel, endless, plain, setup_for
 from textual import events
 from waiting import wait_until
 
-from edgespec.decoding.events import Finished, Stop
+from edgespec.decoding.events import Finished, PromptRead, Stop
 from edgespec.tui.app import ChatApp
 from edgespec.tui.help_screen import HelpScreen
 from edgespec.tui.keys import ACTIONS, KEYS, USES
@@ -204,6 +204,18 @@ async def test_f7_unfolds_what_the_model_thought() -> None:
         assert "hidden way" not in shown(app)
         await pilot.press("f7")
         assert "hidden way" in shown(app)
+
+
+async def test_a_thought_that_the_prompt_opened_is_folded_from_the_first_token_on() -> None:
+    thought = (PromptRead(20, 20, 0, 0.1, thinking=True), plain("hidden way"), plain(" on"))
+    async with chatting(FakeModel(scripts=((*thought, Finished(Stop.LENGTH)),))) as (app, pilot):
+        await answered(app, pilot)
+        assert "thought for 2 tokens" in shown(app)
+        assert "hidden way" not in shown(app)
+        app.backstage.talking.show()  # as it was kept
+        assert "hidden way" not in shown(app)
+        await pilot.press("f7")
+        assert "hidden way on" in shown(app)
 
 
 async def test_f1_shows_every_key_and_escape_closes_it() -> None:

@@ -361,6 +361,26 @@ def test_nothing_of_a_model_that_failed_to_load_is_held_while_the_one_before_is_
     assert engine.stop(PATIENCE_S)
 
 
+def test_where_the_first_model_cannot_be_loaded_one_chosen_meanwhile_is() -> None:
+    chosen, let_go = FakeModel(scripts=(SHORT,)), threading.Event()
+
+    def damaged(report: Callable[[str], None]) -> FakeModel:
+        assert let_go.wait(PATIENCE_S)
+        raise ModelFileError("the file is cut short; fetch it again")
+
+    engine = Engine(replace(setup_for(FakeModel()), load=damaged))  # type: ignore[arg-type]
+    engine.start()
+    engine.count("a text", "of three words")
+    engine.load(lambda _: chosen)  # type: ignore[arg-type,return-value]
+    let_go.set()
+    said = listen(engine, ready)
+    assert LoadFailed("the file is cut short; fetch it again", goes_back=False) in said
+    assert [one.load for one in said if isinstance(one, Ready)] == [engine.latest_load]
+    engine.ask(1, TURN)
+    assert rounds(listen(engine, ended))
+    assert engine.stop(PATIENCE_S)
+
+
 def test_where_the_model_before_cannot_be_loaded_again_the_chat_is_over() -> None:
     model = FakeModel()
     first = iter([model])

@@ -33,9 +33,9 @@ PIECES = st.lists(
 )
 
 
-def found(text: str) -> tuple[str | None, str]:
+def found(text: str, by_prompt: bool = False) -> tuple[str | None, str]:
     """The reasoning in a text, and the answer."""
-    reasoning = Reasoning()
+    reasoning = Reasoning(by_prompt)
     reasoning.feed(text)
     if reasoning.opened is None:
         return None, text
@@ -79,10 +79,28 @@ def test_every_mark_of_a_thought_is_known(opening: str, closing: str) -> None:
     assert found(f"hm\n{closing}4") == ("hm", "4")
 
 
-@given(pieces=PIECES)
-def test_how_the_text_is_cut_into_tokens_makes_no_difference(pieces: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("text", "thought", "answer"),
+    [
+        ("hm", "hm", ""),
+        ("hm</think>4", "hm", "4"),
+        ("<think>hm</think>4", "hm", "4"),
+        ("</think>4", "", "4"),
+        ("is `<think>` a tag?\n</think>\n4", "is `<think>` a tag?\n", "\n4"),
+    ],
+)
+def test_where_the_prompt_opened_a_thought_the_text_begins_in_it(
+    text: str, thought: str, answer: str
+) -> None:
+    assert found(text, by_prompt=True) == (thought, answer)
+
+
+@given(pieces=PIECES, by_prompt=st.booleans())
+def test_how_the_text_is_cut_into_tokens_makes_no_difference(
+    pieces: list[str], by_prompt: bool
+) -> None:
     text = "".join(pieces)
-    at_once, in_pieces, by_characters = (Reasoning() for _ in range(3))
+    at_once, in_pieces, by_characters = (Reasoning(by_prompt) for _ in range(3))
     at_once.feed(text)
     for piece in pieces:
         in_pieces.feed(piece)
@@ -118,6 +136,25 @@ def test_a_thought_that_goes_on_shows_its_last_row() -> None:
 
 def test_a_thought_that_was_cut_off_is_folded_like_any_other() -> None:
     assert shown(thinking("<think>", "first", " then", whole=True)) == ["▸ thought for 2 tokens"]
+
+
+def test_a_thought_that_the_prompt_is_known_to_have_opened_is_folded_at_once() -> None:
+    transcript = thinking()
+    transcript.think()
+    assert shown(transcript) == [""]
+    for token in ("two", "\nand three", "\n"):
+        transcript.append(token)
+    assert shown(transcript) == ["▸ thinking, 3 tokens so far", "and three"]
+    transcript.think()
+    for token in ("</think>", "4"):
+        transcript.append(token)
+    assert shown(transcript) == ["▸ thought for 3 tokens", "4"]
+
+
+def test_what_stood_before_the_prompt_was_read_is_part_of_that_thought() -> None:
+    transcript = thinking("two", " and")
+    transcript.think()
+    assert shown(transcript) == ["▸ thinking, 2 tokens so far", "two and"]
 
 
 def test_a_thought_opened_by_the_prompt_is_folded_once_it_is_closed() -> None:

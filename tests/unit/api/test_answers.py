@@ -6,6 +6,8 @@ from time import perf_counter
 from typing import Any
 
 import pytest
+from api_trials import Load
+from tiny_models import CHATML, TinyModels
 
 from edgespec.api import AnswerOptions, Message, Model, Speculation
 from edgespec.decoding.events import Finished, PromptRead, Round, Stop
@@ -266,3 +268,35 @@ async def test_an_async_answer_inside_an_unfinished_one_is_refused(pair: Model) 
         async for _ in pair.astream("two", max_tokens=2):
             pass
     events.close()
+
+
+@pytest.mark.parametrize("opened_by", ["<think>\\n", "[THINK]", "<think>"])
+def test_a_prompt_that_opens_a_thought_says_so(
+    opened: Load, tiny_models: TinyModels, opened_by: str
+) -> None:
+    template = CHATML.replace("assistant\\n", f"assistant\\n{opened_by}")
+    model = opened(str(tiny_models(layers=2, template=template)))
+    read = [e for e in model.stream("Why?", max_tokens=2) if isinstance(e, PromptRead)]
+    assert read
+    assert all(event.thinking for event in read)
+
+
+@pytest.mark.parametrize("behind", ["", "<think>\\n\\n</think>\\n\\n"])
+def test_a_prompt_that_opens_none_or_has_closed_it_says_that(
+    opened: Load, tiny_models: TinyModels, behind: str
+) -> None:
+    template = CHATML.replace("assistant\\n", f"assistant\\n{behind}")
+    model = opened(str(tiny_models(layers=2, template=template)))
+    read = [e for e in model.stream("Why <think>", max_tokens=2) if isinstance(e, PromptRead)]
+    assert read
+    assert not any(event.thinking for event in read)
+
+
+def test_a_tag_that_a_user_ends_with_opens_no_thought(
+    opened: Load, tiny_models: TinyModels
+) -> None:
+    template = "{{ '<|im_start|>' + messages[0]['content'] + '<|im_end|>' }}"
+    model = opened(str(tiny_models(layers=2, template=template)))
+    read = [e for e in model.stream("What is <think>", max_tokens=2) if isinstance(e, PromptRead)]
+    assert read
+    assert not any(event.thinking for event in read)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from api_trials import Load
 
 from edgespec import Speculation
+from edgespec.answering import Answer, Asked
 from edgespec.api import Model
 from edgespec.errors import BadInput
 from edgespec.history import History, State
-from edgespec.options import LoadOptions
+from edgespec.options import AnswerOptions, LoadOptions
 from edgespec.planning.cost import CostCurve
+from edgespec.planning.luck import CHEAP_ROWS
 from edgespec.planning.planner import Auto
 
 PROMPT = "Say the same thing again and again"
@@ -143,3 +146,21 @@ def test_where_chains_are_exact_to_the_bit_auto_drafts_no_trees_and_the_exceptio
         told = f"bit-exact as measured: after {exact.context} tokens of text, passes over 1, 2, 4,"
         assert changed.exactness.startswith(told) == (measurement is exact)
         assert ("tree" in changed.inexact_with) == (measurement is exact)
+
+
+@pytest.mark.parametrize("before", [0, 4000])
+def test_trees_are_drafted_by_the_length_of_this_text_and_not_of_the_one_before(
+    opened: Load, before: int
+) -> None:
+    loaded = opened()._desk.loaded
+    cost = CostCurve({1: 1.0, 4: 1.1}, token_s=1e-3)
+    cost.at(before)
+    assert (cost.relative(4) > CHEAP_ROWS) == (before > 0)
+    rounds = replace(loaded.target.measurement, classes=((1,), (2, 4, 8, 16)))
+    luck = replace(loaded.luck, cost=cost)
+    target = replace(loaded.target, measurement=rounds, cost=cost)
+    changed = replace(loaded, luck=luck, target=target)
+    asked = Asked.of(AnswerOptions(), Speculation(), {})
+    answer = Answer(changed, loaded.models[0].tokenizer, asked, np.array([1, 2], np.int32))
+    auto = answer._start.args[-1]
+    assert auto._sources == [luck.text]

@@ -15,8 +15,8 @@ from tiny_models import TinyModels
 from edgespec.bench.arms import speculation
 from edgespec.bench.explore import explore
 from edgespec.bench.predicting import MOST_ARMS, Predicted
-from edgespec.bench.replay import DraftCost
 from edgespec.cli.root import edgespec
+from edgespec.planning.model_source import DraftCost
 
 Bench = Callable[..., Result]
 CHEAP = DraftCost(guess_s=0.1 * T1, read_s=0.0)

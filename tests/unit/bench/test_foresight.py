@@ -12,7 +12,9 @@ from recordings import T1, beside, cheap, fresh, level, recorded, steep, usual
 from edgespec.bench.explore import arms
 from edgespec.bench.foresight import foresight, model_right, ngram_right
 from edgespec.bench.recorded import Recorded
-from edgespec.bench.replay import Arm, Cost, DraftCost, replay
+from edgespec.bench.replay import Arm, AutoArm, replay
+from edgespec.planning.cost import CostCurve
+from edgespec.planning.model_source import DraftCost
 
 FREE = DraftCost(0.0, 0.0)
 CHEAP = DraftCost(guess_s=0.1 * T1, read_s=0.0)
@@ -76,6 +78,31 @@ def test_an_ngram_is_counted_by_what_it_would_say_to_the_text_so_far() -> None:
     assert ngram_right(answer) == [0, 0, 0, 0, 0, 2, 1, 0]
 
 
+def test_an_ngram_may_carry_on_what_the_model_began() -> None:
+    """Nothing like the first token came before, so that an n-gram alone has no guess behind it;
+    behind the model's first guess it has all others."""
+    text = fresh(8)
+    answer = recorded([50, *text[1:]], [False, True, *[False] * 6], prompt=text)
+    assert (ngram_right(answer)[1:3], model_right(answer)[1:3]) == ([0, 6], [1, 0])
+    bound = foresight(answer, level, CHEAP)
+    assert (bound.ngram, bound.draft) == pytest.approx((7 / 2, 7 / 6.1))
+    assert bound.both == pytest.approx(7 / 1.1), "one pass and one guess of the model"
+
+
+def test_auto_lets_an_ngram_carry_on_and_stays_below_the_bound() -> None:
+    """Each time the text comes back to what it said before, the model alone knows it."""
+    block, reply, right = fresh(16), list[int](), list[bool]()
+    for turn in range(60):
+        reply += [1000 + turn, *block]
+        right += [False, True, *[False] * 15]
+    answer = recorded(reply, right)
+    bound = foresight(answer, level, CHEAP)
+    assert bound.both is not None
+    told = replay(answer, AutoArm(), level, CHEAP)
+    assert told.rounds < 90, "less than two passes for each turn"
+    assert told.speedup <= bound.both
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("arm", arms(model=True), ids=lambda arm: arm.name)
 def test_no_way_of_guessing_beats_the_bound(arm: Arm, seed: int) -> None:
@@ -113,18 +140,23 @@ def test_no_way_of_guessing_with_siblings_beats_the_bound(arm: Arm, seed: int) -
     assert replay(answer, arm, cheap, CHEAP).speedup <= bound.both + 1e-9
 
 
+@pytest.mark.parametrize("token_s", [0.0, 0.02 * T1])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_bound_is_the_best_of_all_ways_to_cut_the_reply_into_rounds(seed: int) -> None:
+def test_the_bound_is_the_best_of_all_ways_to_cut_the_reply_into_rounds(
+    seed: int, token_s: float
+) -> None:
     answer = mixed(seed, length=11)
+    cost = CostCurve({rows: usual(rows) for rows in range(1, 14)}, token_s=token_s)
     repeats, model = ngram_right(answer), model_right(answer)
-    bound = foresight(answer, usual, CHEAP)
-    assert bound.ngram == pytest.approx(by_trying_all(repeats, [0] * 11, usual))
-    assert bound.draft == pytest.approx(by_trying_all([0] * 11, model, usual))
-    assert bound.both == pytest.approx(by_trying_all(repeats, model, usual))
+    bound = foresight(answer, cost, CHEAP)
+    assert bound.ngram == pytest.approx(by_trying_all(repeats, [0] * 11, cost))
+    assert bound.draft == pytest.approx(by_trying_all([0] * 11, model, cost))
+    assert bound.both == pytest.approx(by_trying_all(repeats, model, cost))
 
 
-def by_trying_all(repeats: list[int], model: list[int], cost: Cost) -> float:
-    """Every number of n-gram guesses, right ones or not, with every number of the model's."""
+def by_trying_all(repeats: list[int], model: list[int], cost: CostCurve) -> float:
+    """Every number of n-gram guesses, right ones or not, with every number of the model's behind
+    or before them."""
     places = len(repeats)
 
     @cache
@@ -136,11 +168,17 @@ def by_trying_all(repeats: list[int], model: list[int], cost: Cost) -> float:
         for free, dear in product(range(most + 1), repeat=2):
             if free + dear > most:
                 continue
-            won = min(free, repeats[place])
-            if won == free:
-                won += min(dear, model[place + free])
-            seconds = cost(1 + free + dear) + dear * CHEAP.guess_s
-            found.append(seconds + least(place + won + 1))
+            behind, before = min(free, repeats[place]), min(dear, model[place])
+            if behind == free:
+                behind += min(dear, model[place + free])
+            if before == dear:
+                before += min(free, repeats[place + dear])
+            seconds = pass_s(place, 1 + free + dear) + dear * CHEAP.guess_s
+            found.append(seconds + least(place + max(behind, before) + 1))
         return min(found)
 
-    return (places - 1) * cost(1) / least(1)
+    def pass_s(place: int, rows: int) -> float:
+        cost.at(4 + place)  # the prompt has four tokens
+        return cost.seconds(rows)
+
+    return sum(pass_s(place, 1) for place in range(1, places)) / least(1)

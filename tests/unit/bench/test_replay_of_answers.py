@@ -12,16 +12,18 @@ from recordings import T1, fresh, level, recorded, steep, usual
 from edgespec.bench.explore import arms
 from edgespec.bench.recorded import NO_GUESS
 from edgespec.bench.replay import (
+    AnyCost,
     Arm,
     AutoArm,
-    DraftCost,
     FixedArm,
-    PlainArm,
     Replayer,
     replay,
 )
+from edgespec.planning.cost import CostCurve
+from edgespec.planning.model_source import DraftCost
 from edgespec.proposers.watchdog import MANY
 
+PLAIN = FixedArm(("ngram",), 0)
 FREE = DraftCost(guess_s=0.0, read_s=0.0)
 CHEAP = DraftCost(guess_s=0.1 * T1, read_s=0.01 * T1)
 
@@ -32,7 +34,7 @@ def slow(_rows: int) -> float:
 
 
 def test_plain_decoding_takes_one_plain_pass_for_each_token_but_the_first() -> None:
-    told = replay(recorded(fresh(50)), PlainArm(), usual)
+    told = replay(recorded(fresh(50)), PLAIN, usual)
     assert told.seconds == pytest.approx(49 * T1) == told.plain_seconds
     assert (told.rounds, told.drafted, told.speedup) == (50, 0, pytest.approx(1.0))
 
@@ -123,15 +125,56 @@ def test_what_auto_learned_stays_for_the_next_answer() -> None:
     assert many[-1].seconds < once.seconds
 
 
-def test_noise_changes_the_time_and_a_seed_repeats_it() -> None:
-    answer = recorded(fresh(50))
-    noisy = Replayer(PlainArm(), usual, noise=0.1, seed=5).replay(answer)
-    again = Replayer(PlainArm(), usual, noise=0.1, seed=5).replay(answer)
-    other = Replayer(PlainArm(), usual, noise=0.1, seed=6).replay(answer)
-    assert noisy == again
-    assert noisy.seconds != other.seconds
-    assert noisy.plain_seconds == pytest.approx(49 * T1)
-    assert noisy.seconds == pytest.approx(49 * T1, rel=0.1)
+LONG = fresh(4000)
+COPY = recorded(LONG[100:130], prompt=LONG)
+
+
+def measured() -> CostCurve:
+    """As on a GPU: rows cost little, but the more the longer the text is."""
+    seconds = {1: T1, 2: T1, 4: 1.1 * T1, 8: 1.2 * T1, 16: 1.5 * T1, 65: 3 * T1}
+    return CostCurve(seconds, context=1000, token_s=1e-4 * T1)
+
+
+def behind(tokens: int, rows: int) -> float:
+    """Seconds of a pass by what was measured."""
+    curve = measured()
+    curve.at(tokens)
+    return curve.seconds(rows)
+
+
+def test_a_pass_behind_a_long_text_costs_what_it_was_measured_to_cost_there() -> None:
+    told = replay(COPY, FixedArm(("ngram",), 12), measured())
+    # of the copy two tokens must be there before it is one; the last pass has room for one guess
+    passes = [(4001, 1), (4002, 13), (4015, 13), (4028, 2)]
+    assert told.seconds == pytest.approx(sum(behind(*one) for one in passes))
+    assert told.plain_seconds == pytest.approx(sum(behind(4000 + n, 1) for n in range(1, 30)))
+    assert behind(4002, 13) > 2 * measured().seconds(13)
+
+
+def test_a_curve_that_is_replayed_on_is_left_as_it_was() -> None:
+    curve = measured()
+    replay(COPY, AutoArm("ngram"), curve)
+    assert (curve.measured(), curve.seconds(13)) == (measured().measured(), measured().seconds(13))
+
+
+def test_the_planner_weighs_passes_behind_the_text_that_there_is() -> None:
+    """Where a row costs more the longer the text is, guesses that pay behind little of it do not
+    behind much."""
+    curve = CostCurve({n: T1 * (1 + 0.01 * n) for n in (1, 2, 4, 8, 16, 65)}, 10, token_s=T1 / 1000)
+    reply = [*range(40)] * 5
+    near, far = (
+        replay(recorded(reply, prompt=fresh(n)), AutoArm("ngram"), curve) for n in (10, 30_000)
+    )
+    assert near.drafted > 100
+    assert near.speedup > 2
+    assert (far.drafted, far.speedup) == (0, pytest.approx(1.0))
+
+
+@pytest.mark.parametrize("cost", [level, CostCurve({n: T1 for n in (1, 2, 4, 8, 16, 65)})])
+def test_auto_guesses_as_far_as_the_widest_pass_that_is_measured_at_a_start(cost: AnyCost) -> None:
+    text = fresh(400)
+    told = replay(recorded(text[50:350], prompt=text), AutoArm("ngram"), cost)
+    assert told.rounds == 1 + -(-299 // 32), "31 guesses a round and the target's own token"
 
 
 @pytest.mark.parametrize("arm", arms(model=True), ids=lambda arm: arm.name)

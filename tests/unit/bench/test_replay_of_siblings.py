@@ -13,7 +13,6 @@ from edgespec.bench.recorded import Recorded, score
 from edgespec.bench.replay import (
     AutoArm,
     Cost,
-    DraftCost,
     FixedArm,
     Machine,
     RecordedBranching,
@@ -29,6 +28,7 @@ from edgespec.decoding.proposer import Budget, Proposer, State, UpTo
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
 from edgespec.decoding.session import Session
+from edgespec.planning.model_source import DraftCost
 from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.growing import GrowingTree
 from edgespec.proposers.model_tree import OTHERS, Branching

@@ -10,7 +10,6 @@ import pytest
 from recordings import T1, fresh, level, recorded, usual
 
 from edgespec.bench.recorded import Recorded
-from edgespec.bench.replay import DraftCost
 from edgespec.bench.tuning import (
     Candidate,
     Way,
@@ -21,6 +20,8 @@ from edgespec.bench.tuning import (
     with_trees,
     without_model,
 )
+from edgespec.planning.cost import CostCurve
+from edgespec.planning.model_source import DraftCost
 
 CHEAP = DraftCost(guess_s=0.1 * T1, read_s=0.001 * T1)
 DRAFT = Path("small.gguf")
@@ -33,6 +34,13 @@ def candidate(seconds: float, draft: Path | None = None, tokens: int | None = No
 
 def test_plain_decoding_takes_a_pass_for_every_token_but_the_first() -> None:
     assert plainly([recorded(fresh(11)), recorded(fresh(6))], usual).seconds == pytest.approx(1.5)
+
+
+def test_plain_passes_take_as_long_as_the_text_makes_them() -> None:
+    curve = CostCurve({1: T1}, context=100, token_s=T1 / 1000)
+    answer = recorded(fresh(11), prompt=fresh(1100))
+    plain_s = sum(T1 * (1 + (1000 + place) / 1000) for place in range(1, 11))
+    assert plainly([answer], curve).seconds == pytest.approx(plain_s)
 
 
 def test_answers_of_one_token_take_no_time_by_any_way() -> None:

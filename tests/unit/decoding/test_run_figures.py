@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from answer_trials import PLAIN
 from trials import Copy, V, answer, ask, events_of, unfiltered
@@ -89,7 +91,8 @@ def test_what_was_not_measured_is_none_and_never_a_guess() -> None:
     assert {name: nothing[name] for name in unknown} == dict.fromkeys(unknown)
     one = Stats(started_s=0.0, calibrated_plain_speed=2.0).after(PLAIN_ROUND, 1.0)
     assert (one.time_to_first_token_s, one.tokens_per_second, one.speedup) == (1.0, None, None)
-    unmeasured = Stats(started_s=0.0).after(PLAIN_ROUND, 1.0).after(PLAIN_ROUND, 2.0)
+    plain = replace(PLAIN_ROUND, draft_s=0.0)
+    unmeasured = Stats(started_s=0.0).after(plain, 1.0).after(plain, 2.0)
     assert (unmeasured.tokens_per_second, unmeasured.speedup) == (1.0, 1.0), "all of it was plain"
 
 
@@ -97,6 +100,29 @@ def test_the_reason_for_a_plain_round_is_shown_until_something_is_drafted() -> N
     stats = Stats(started_s=0.0).after(PLAIN_ROUND, 1.0)
     assert stats.as_dict()["parked_reason"] == "off: prose"
     assert stats.after(CHAIN, 2.0).as_dict()["parked_reason"] is None
+
+
+def _of_plain_rounds(draft_s: float, *, guessed: bool) -> Stats:
+    """Twenty rounds of 0.1 s, before one of which something was guessed and dropped."""
+    dropped = replace(PLAIN_ROUND, draft_s=draft_s, verify_s=0.1, round_s=draft_s + 0.1)
+    plain = replace(PLAIN_ROUND, draft_s=0.0, verify_s=0.1, round_s=0.1)
+    stats = Stats(started_s=0.0, calibrated_plain_speed=3.0).after(plain, now := 0.0)
+    for round_ in (dropped, *[plain] * 19, *[CHAIN] * guessed):
+        stats = stats.after(round_, now := now + round_.round_s)
+    return stats
+
+
+@pytest.mark.parametrize("guessed", [False, True])
+def test_time_for_guesses_that_were_dropped_is_no_part_of_plain_decoding(guessed: bool) -> None:
+    stats = _of_plain_rounds(2.0, guessed=guessed)
+    assert stats.plain_tokens_per_second == pytest.approx(10.0)
+    assert stats.speedup is not None
+    assert guessed or stats.speedup == pytest.approx(20 / 4 / 10), "what it cost is shown"
+
+
+def test_where_nothing_was_guessed_plain_speed_is_the_answers_own() -> None:
+    stats = _of_plain_rounds(0.0, guessed=False)
+    assert stats.speedup == 1.0
 
 
 def test_a_proposers_figures_grow_guess_by_guess() -> None:

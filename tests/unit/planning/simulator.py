@@ -17,7 +17,7 @@ from edgespec.decoding.proposer import Budget, Proposer, State
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
 from edgespec.planning.cost import CostCurve
-from edgespec.planning.model_source import ModelSource
+from edgespec.planning.model_source import DraftCost, ModelSource
 from edgespec.planning.planner import Auto
 from edgespec.planning.sources import NGramSource
 from edgespec.proposers.combine import Fixed
@@ -167,7 +167,7 @@ def run_auto(
     """Auto with a draft model alone, on a text without repeats."""
     machine, curve_ = machine_for(cost, tokens=tokens), curve(cost)
     drafter = Guesses(machine, luck, guess_s, sure=sure)
-    return run(machine, Auto([ModelSource(drafter, curve_, guess_s)], curve_), tokens)
+    return run(machine, Auto([ModelSource(drafter, curve_, DraftCost(guess_s))], curve_), tokens)
 
 
 def run_auto_ngram(cost: Cost, text: Sequence[int], tokens: int = 1000) -> Run:

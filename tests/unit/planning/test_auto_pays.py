@@ -24,7 +24,7 @@ from simulator import (
 )
 
 from edgespec.planning.cost import CostCurve
-from edgespec.planning.model_source import ModelSource
+from edgespec.planning.model_source import DraftCost, ModelSource
 from edgespec.planning.planner import Auto
 from edgespec.planning.sources import NGramSource
 from edgespec.proposers.draft_model import FAMILY_HOPE, TRAINED_HOPE
@@ -71,7 +71,7 @@ def test_a_drafter_that_cannot_be_right_enough_here_costs_the_first_answer_nothi
     machine = machine_for(small_target, tokens=200)
     drafter = Guesses(machine, always(0.35), 0.07 * T1)
     drafter.hope = hope
-    told = run(machine, Auto([ModelSource(drafter, costs, 0.07 * T1)], costs), 200)
+    told = run(machine, Auto([ModelSource(drafter, costs, DraftCost(0.07 * T1))], costs), 200)
     assert any(round_.draft_s > 0 for round_ in told.rounds) == tried
     assert tried or told.relative == pytest.approx(1.0)
 
@@ -80,7 +80,7 @@ def test_a_trained_drafter_is_tried_at_once_where_rows_are_cheap() -> None:
     costs, machine = curve(flat), machine_for(flat, tokens=200)
     drafter = Guesses(machine, always(0.5), 0.01 * T1)
     drafter.hope = TRAINED_HOPE
-    told = run(machine, Auto([ModelSource(drafter, costs, 0.01 * T1)], costs), 200)
+    told = run(machine, Auto([ModelSource(drafter, costs, DraftCost(0.01 * T1))], costs), 200)
     assert told.rounds[1].guesses
     assert told.relative < 0.7
 
@@ -155,7 +155,7 @@ def test_where_width_is_free_drafts_are_long() -> None:
 def test_a_cheap_width_behind_a_dear_one_is_found_by_a_model(chance: float) -> None:
     """T(3) > T(4): two guesses never pay, three do."""
     machine, cost = machine_for(steps), CostCurve(STEPS)
-    source = ModelSource(Guesses(machine, always(chance), CHEAP), cost, CHEAP)
+    source = ModelSource(Guesses(machine, always(chance), CHEAP), cost, DraftCost(CHEAP))
     told = run(machine, Auto([source], cost), 1000)
     lengths = Counter(len(round_.guesses) for round_ in told.rounds if round_.guesses)
     assert lengths.most_common(1)[0][0] == 3
@@ -178,7 +178,7 @@ def test_bad_luck_at_the_start_does_not_park_a_good_model_for_ever(seed: int) ->
     """While it is parked, text that it has not read piles up; a longer draft pays for that."""
     machine, cost, guess_s = machine_for(usual), curve(usual), 0.3 * T1
     drafter = Guesses(machine, always(0.9), guess_s, seed=seed)
-    told = run(machine, Auto([ModelSource(drafter, cost, guess_s)], cost), 600)
+    told = run(machine, Auto([ModelSource(drafter, cost, DraftCost(guess_s))], cost), 600)
     assert told.relative < 0.8
     assert told.drafted(400, 600) > 1
 
@@ -232,7 +232,7 @@ def test_one_wide_draft_that_was_wrong_does_not_park_a_good_model() -> None:
     for seed in range(8):
         machine, cost, guess_s = machine_for(bf16), curve(bf16), 0.28 * T1
         drafter = Guesses(machine, always(0.9), guess_s, seed=seed)
-        auto = Auto([ModelSource(drafter, cost, guess_s)], cost)
+        auto = Auto([ModelSource(drafter, cost, DraftCost(guess_s))], cost)
         for _ in range(5):
             machine.now = 0.0
             speeds.append(1 / run(machine, auto, 128).relative)

@@ -19,7 +19,7 @@ from simulator import (
 
 from edgespec.decoding.draft import Draft
 from edgespec.decoding.proposer import Budget, State
-from edgespec.planning.model_source import ModelSource
+from edgespec.planning.model_source import DraftCost, ModelSource
 from edgespec.planning.planner import Auto
 from edgespec.planning.sources import NGramSource
 
@@ -40,7 +40,7 @@ def test_a_plain_plan_says_why_and_what_a_wide_pass_costs() -> None:
         "auto → plain: nothing to guess from; a pass of 4 costs 1.8 plain ones"
     )
     machine, cost = machine_for(usual), curve(usual)
-    source = ModelSource(Guesses(machine, lambda place: 0.0, CHEAP), cost, CHEAP)
+    source = ModelSource(Guesses(machine, lambda place: 0.0, CHEAP), cost, DraftCost(CHEAP))
     told = run(machine, Auto([source], cost), 200)
     plain = [r.plan for r in told.rounds if not r.guesses][-1]
     assert "the draft model is right" in plain
@@ -63,7 +63,7 @@ def test_a_source_that_fails_is_switched_off_and_the_others_go_on() -> None:
     text = (random_text(40) * 30)[:700]
     machine, cost = machine_for(flat, text), curve(flat)
     broken = Breaks(machine, lambda place: 0.5, CHEAP)
-    auto = Auto([ModelSource(broken, cost, CHEAP), NGramSource(cost)], cost)
+    auto = Auto([ModelSource(broken, cost, DraftCost(CHEAP)), NGramSource(cost)], cost)
     told = run(machine, auto, 500)
     assert told.tokens == 500
     notes = [round_.note for round_ in told.rounds if round_.note]
@@ -75,7 +75,7 @@ def test_a_source_that_fails_is_switched_off_and_the_others_go_on() -> None:
 def test_the_next_answer_tries_a_broken_source_again() -> None:
     machine, cost = machine_for(flat), curve(flat)
     broken = Breaks(machine, lambda place: 0.9, CHEAP)
-    auto = Auto([ModelSource(broken, cost, CHEAP)], cost)
+    auto = Auto([ModelSource(broken, cost, DraftCost(CHEAP))], cost)
     run(machine, auto, 200)
     stopped_at = broken.drafts
     told = run(machine, auto, 200)
@@ -86,7 +86,7 @@ def test_the_next_answer_tries_a_broken_source_again() -> None:
 def test_luck_is_remembered_from_answer_to_answer() -> None:
     """What the first answer paid to learn of a model, the second need not."""
     machine, cost = machine_for(usual, random_text(900)), curve(usual)
-    source = ModelSource(Guesses(machine, lambda place: 0.0, CHEAP), cost, CHEAP)
+    source = ModelSource(Guesses(machine, lambda place: 0.0, CHEAP), cost, DraftCost(CHEAP))
     first = run(machine, Auto([source], cost), 60)
     second = run(machine, Auto([source], cost), 60)
     assert first.drafted(0, 60) > 0
@@ -99,7 +99,7 @@ def test_short_answers_are_no_special_case(tokens: int) -> None:
     machine, cost = machine_for(flat), curve(flat)
     sources: list[Any] = [
         NGramSource(cost),
-        ModelSource(Guesses(machine, lambda p: 1.0, CHEAP), cost, CHEAP),
+        ModelSource(Guesses(machine, lambda p: 1.0, CHEAP), cost, DraftCost(CHEAP)),
     ]
     told = run(machine, Auto(sources, cost), tokens)
     assert told.tokens == tokens
@@ -110,7 +110,7 @@ def test_of_two_sources_the_better_one_drafts() -> None:
         rng_text = random_text(900, letters=3 if winner == "draft" else 1000)
         text = rng_text if winner == "draft" else (random_text(60) * 30)[:900]
         machine, cost = machine_for(flat, text), curve(flat)
-        source = ModelSource(Guesses(machine, lambda p, c=chance: c, CHEAP), cost, CHEAP)
+        source = ModelSource(Guesses(machine, lambda p, c=chance: c, CHEAP), cost, DraftCost(CHEAP))
         told = run(machine, Auto([NGramSource(cost), source], cost), 700)
         loser = {"ngram": "draft", "draft": "ngram"}[winner]
         assert told.drafted(200, 700, winner) > 2 * told.drafted(200, 700, loser)

@@ -6,7 +6,7 @@ import pytest
 from simulator import PROMPT, T1, Cost, Guesses, Holds, Run, curve, flat, machine_for, run, usual
 
 from edgespec.bench.replay import Machine
-from edgespec.planning.model_source import ModelSource
+from edgespec.planning.model_source import DraftCost, ModelSource
 from edgespec.planning.planner import Auto
 from edgespec.proposers.recent import RecentSession
 
@@ -39,7 +39,7 @@ def chat(kind: type[Reads], turns: int) -> list[Run]:
     """The answers of one growing conversation."""
     turn = QUESTION + ANSWER
     machine, costs = machine_for(usual, tokens=turns * turn), curve(usual)
-    auto = Auto([ModelSource(kind(machine, 1.0), costs, GUESS_S)], costs)
+    auto = Auto([ModelSource(kind(machine, 1.0), costs, DraftCost(GUESS_S))], costs)
     return [run(machine, auto, ANSWER, PROMPT + QUESTION + n * turn) for n in range(turns)]
 
 
@@ -59,7 +59,8 @@ def test_a_draft_model_that_holds_the_chat_guesses_from_the_start_of_every_answe
 
 def long_answer(kind: type[Reads], cost: Cost, often: float) -> Run:
     machine, costs = machine_for(cost, tokens=3000), curve(cost)
-    return run(machine, Auto([ModelSource(kind(machine, often), costs, GUESS_S)], costs), 3000)
+    source = ModelSource(kind(machine, often), costs, DraftCost(GUESS_S))
+    return run(machine, Auto([source], costs), 3000)
 
 
 def test_that_another_part_must_be_read_is_not_held_against_a_model_that_pays() -> None:

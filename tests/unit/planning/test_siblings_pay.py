@@ -20,7 +20,7 @@ from edgespec.decoding.sampling import Sampling
 from edgespec.planning.beside import Alone, Beside, Siblings
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.luck import Drafter, Luck
-from edgespec.planning.model_source import ModelSource
+from edgespec.planning.model_source import DraftCost, ModelSource
 from edgespec.planning.planner import Auto
 from edgespec.planning.sources import NGramSource, Offer
 from edgespec.proposers.draft_model import DraftTiming, SmallModel
@@ -85,7 +85,7 @@ def _told(kind: Kind, cost: Cost, often: float, guess: float, *, honest: bool = 
     """guess: plain passes that one takes."""
     machine, costs = machine_for(cost, tokens=TOKENS), curve(cost)
     drafter = Ranked(machine, often, guess * T1, honest=honest)
-    source = ModelSource(drafter, costs, guess * T1, None, kind())
+    source = ModelSource(drafter, costs, DraftCost(guess * T1), None, kind())
     return run(machine, Auto([source], costs), TOKENS)
 
 
@@ -141,7 +141,7 @@ def test_an_ngram_carries_on_the_chain_and_not_its_siblings() -> None:
     text = random_text(60) * 12
     machine, costs = machine_for(flat, text), curve(flat)
     ngram, drafter = NGramSource(costs), Ranked(machine, 0.6, 0.01 * T1)
-    model = ModelSource(drafter, costs, 0.01 * T1, ngram, Siblings())
+    model = ModelSource(drafter, costs, DraftCost(0.01 * T1), ngram, Siblings())
     told = run(machine, Auto([Asked(ngram), model], costs), 600)
     assert not [round_.note for round_ in told.rounds if round_.note]
     carried = [r for r in told.rounds if {g.source for g in r.guesses} == {"draft", "ngram"}]
@@ -198,7 +198,7 @@ V, NOISY = 6, 1.5
 
 
 def _source(model: SmallModel, costs: CostCurve) -> ModelSource:
-    return ModelSource(model, costs, 1e-4, None, Siblings())
+    return ModelSource(model, costs, DraftCost(1e-4), None, Siblings())
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
@@ -243,7 +243,8 @@ def test_where_siblings_cannot_be_judged_it_drafts_a_chain(rule: RuleName) -> No
 
 def test_auto_takes_siblings_only_where_rows_are_cheap_and_trees_are_let() -> None:
     session = TableSession(V)
-    drafter = Drafter(SmallModel(session, V), 1e-4, ModelTree(session, V), Branching(session, V))
+    tree, branching = ModelTree(session, V), Branching(session, V)
+    drafter = Drafter(SmallModel(session, V), DraftCost(1e-4), tree, branching)
     dear = Luck.of(CostCurve({1: T1, 4: 1.8 * T1}), drafter)
     cheap = Luck.of(CostCurve({1: T1, 4: 1.1 * T1}), drafter)
     assert cheap.sources("auto", trees=True) == [cheap.text, cheap.branching]

@@ -22,6 +22,7 @@ from edgespec.decoding.sampling import Sampling
 from edgespec.decoding.session import Session
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.luck import Drafter, Luck
+from edgespec.planning.model_source import DraftCost
 from edgespec.planning.planner import Auto
 from edgespec.proposers.combine import FirstOf, Fixed, Merged
 from edgespec.proposers.draft_model import SmallModel
@@ -116,7 +117,7 @@ def test_a_table_that_is_kept_on_purpose_shows() -> None:
 
 def _luck() -> Luck:
     session = _trained()
-    drafter = Drafter(SmallModel(session, V), 1e-6, ModelTree(session, V))
+    drafter = Drafter(SmallModel(session, V), DraftCost(1e-6), ModelTree(session, V))
     return Luck.of(CostCurve({1: 1.0, 16: 1.01}), drafter, _memory())
 
 

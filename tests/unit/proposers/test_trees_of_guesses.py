@@ -117,13 +117,13 @@ def test_a_round_looks_at_a_bounded_number_of_places_however_long_the_text(
 ) -> None:
     text = [1, 2, *[3, 1, 2] * 2000]
     asked_of = set[int]()
-    real = SuffixIndex.token_after
+    real = SuffixIndex.what_follows
 
-    def counted(self: SuffixIndex, place: int, guesses: Sequence[int]) -> int:
+    def counted(self: SuffixIndex, place: int, most: int) -> list[int]:
         asked_of.add(place)
-        return real(self, place, guesses)
+        return real(self, place, most)
 
-    monkeypatch.setattr(SuffixIndex, "token_after", counted)
+    monkeypatch.setattr(SuffixIndex, "what_follows", counted)
     assert _tree_of(text, 30)
     assert len(asked_of) <= PLACES
 

@@ -9,7 +9,7 @@ from edgespec.decoding.accept import Accepted
 from edgespec.decoding.draft import Draft
 from edgespec.decoding.proposer import UpTo
 from edgespec.planning.cost import CostCurve
-from edgespec.planning.model_source import ModelSource
+from edgespec.planning.model_source import DraftCost, ModelSource
 from edgespec.planning.planner import Auto
 from edgespec.proposers.draft_model import SmallModel
 from edgespec.proposers.watchdog import MANY, Watchdog
@@ -82,7 +82,7 @@ def test_a_fault_that_is_mended_is_forgotten() -> None:
 def test_the_planner_passes_the_message_on_and_plans_without_the_drafter() -> None:
     model = small_model()
     cost = CostCurve({n: 1.0 + 0.01 * n for n in (1, 2, 4, 8, 16)}, 48, 0.0)
-    source = ModelSource(model, cost, guess_s=0.001)
+    source = ModelSource(model, cost, DraftCost(0.001))
     auto = Auto([source], cost)
     auto.begin(asked([0]))
     assert source.offer(at([1, 2, 3]), 8, 1.0) is not None
