@@ -47,7 +47,9 @@ def test_other_threads_leave_signals_alone() -> None:
     assert told == [False]
 
 
-@pytest.mark.parametrize("shape", [{}, {"sliding_window": 8}, {"recurrent": True}], ids=str)
+@pytest.mark.parametrize(
+    "shape", [{}, {"sliding_window": 8}, {"recurrent": True}, {"hybrid": True}], ids=str
+)
 def test_a_session_is_whole_wherever_it_is_interrupted(
     llama: Models, shape: dict[str, int | bool]
 ) -> None:
