@@ -6,10 +6,11 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import fields, replace
+from time import perf_counter
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from edgespec.answering import Asked
+from edgespec.answering import Answer, Asked
 from edgespec.chatting import Chat
 from edgespec.conversation import checked_messages
 from edgespec.decoding.events import Event
@@ -169,7 +170,8 @@ class Model:
 
         Raises: BadInput at once for a prompt that is empty or does not fit.
         """
-        return self._answer(prompt, self._desk.asked(_answer_options(options, settings)))
+        asked = self._desk.asked(_answer_options(options, settings))
+        return self._desk.events(self._answer(prompt, asked))
 
     def generate(
         self,
@@ -178,8 +180,10 @@ class Model:
         **settings: Unpack[AnswerSettings],
     ) -> Reply:
         """Answer a prompt or a conversation, whole."""
+        started_s = perf_counter()
         asked = self._desk.asked(_answer_options(options, settings))
-        return self._desk.reply(self._answer(prompt, asked), asked)
+        events = self._desk.events(self._answer(prompt, asked))
+        return self._desk.reply(events, asked, started_s)
 
     async def astream(
         self,
@@ -188,17 +192,20 @@ class Model:
         **settings: Unpack[AnswerSettings],
     ) -> AsyncIterator[Event]:
         """stream() for asyncio; the model runs in a thread, and stops when the caller does."""
-        self._desk.must_be_free()
         loop, queue = asyncio.get_running_loop(), asyncio.Queue[Event | BaseException | None]()
-        stopped = threading.Event()
+        asked_in, begun = threading.get_ident(), threading.Event()
+
+        def asked() -> Answer:
+            return self._answer(prompt, self._desk.asked(_answer_options(options, settings)))
+
+        answer = await loop.run_in_executor(None, asked)
 
         def pump() -> None:
+            begun.set()
             end: BaseException | None = None
             try:
-                for event in self.stream(prompt, options, **settings):
+                for event in self._desk.events(answer, asked_in):
                     loop.call_soon_threadsafe(queue.put_nowait, event)
-                    if stopped.is_set():
-                        break
             except BaseException as error:  # handed to the caller, whatever it is
                 end = error
             loop.call_soon_threadsafe(queue.put_nowait, end)
@@ -210,8 +217,11 @@ class Model:
                     raise item
                 yield item
         finally:
-            stopped.set()
-            await running
+            answer.cancelled = True
+            if begun.is_set():
+                await running
+            else:
+                running.cancel()  # its thread may be one that waits, too
 
     def chat(
         self,
@@ -263,11 +273,11 @@ class Model:
     ) -> None:
         self.close()
 
-    def _answer(self, prompt: Prompt, asked: Asked) -> Iterator[Event]:
+    def _answer(self, prompt: Prompt, asked: Asked) -> Answer:
         messages = checked_messages(prompt)
         with self._desk.vocabulary() as encoder:
             tokens = encoder.encode(messages, asked.template_extra)
-        return self._desk.events(self._desk.answer(asked, tokens))
+        return self._desk.answer(asked, tokens)
 
 
 def _with(options: Options, given: dict[str, Any]) -> Options:
@@ -279,7 +289,9 @@ def _with(options: Options, given: dict[str, Any]) -> Options:
 
 def _answer_options(options: AnswerOptions | None, settings: AnswerSettings) -> AnswerOptions:
     given: dict[str, Any] = dict(settings)
-    if isinstance(given.get("stop"), str):
+    if "stop" in given and given["stop"] is None:
+        given["stop"] = ()
+    elif isinstance(given.get("stop"), str):
         given["stop"] = (given["stop"],)
     elif isinstance(given.get("stop"), list):
         given["stop"] = tuple(given["stop"])

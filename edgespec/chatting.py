@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-
-import numpy as np
+from datetime import datetime
+from time import perf_counter
 
 from edgespec.answering import Answer, Asked, Standing
-from edgespec.conversation import Memory, Spoken, checked_messages
+from edgespec.conversation import Memory, Reading, Spoken, checked_messages
 from edgespec.decoding.draft import Tokens
 from edgespec.decoding.events import Event
 from edgespec.desk import Desk
@@ -56,7 +56,7 @@ class Chat:
         Raises: BadInput at once for a turn that is empty or does not fit.
         """
         asked = self._desk.asked(turn.options, turn.speculation)
-        return self._remembering(*self._begun(turn, asked))
+        return self._remembering(turn, *self._begun(turn, asked))
 
     def explain(self, turn: Turn, ids: Sequence[int], at: int) -> Explained:
         """What the target thought of ids[at], where `ids` is a whole answer to `turn`.
@@ -65,7 +65,7 @@ class Chat:
         many alternatives as the turn's options say, or five.
         """
         asked = self._desk.asked(turn.options, turn.speculation)
-        prompt = self._prompt(turn, asked)
+        prompt, _ = self._read(turn, asked)
         place = Place(prompt, ids, at)
         most = turn.options.alternatives or _ALTERNATIVES
         session = self._desk.loaded.target.session
@@ -77,8 +77,9 @@ class Chat:
 
     def send(self, text: str) -> Reply:
         """Say something and get the whole answer."""
+        started_s = perf_counter()
         turn, asked = self._said(text)
-        return self._desk.reply(self._spoken(turn, asked), asked)
+        return self._desk.reply(self._spoken(turn, asked), asked, started_s)
 
     def regenerate(self) -> Iterator[Event]:
         """Another answer to what was said last, which takes the place of the one before."""
@@ -100,66 +101,62 @@ class Chat:
     def _said(self, text: str) -> tuple[Turn, Asked]:
         (user,) = checked_messages(text)
         opening = [Message("system", self.system)] if self.system else []
-        asked = self._desk.asked(self.options)
-        return Turn((*opening, *self.messages, user), options=asked.options), asked
+        asked, messages = self._desk.asked(self.options), (*opening, *self.messages, user)
+        return Turn(messages, options=asked.options, when=datetime.now()), asked
 
     def _spoken(self, turn: Turn, asked: Asked) -> Iterator[Event]:
         """The events of an answer that becomes the end of `messages`."""
-        answer, messages = self._begun(turn, asked)
-        return self._speaking(replace(turn, options=asked.options), answer, messages)
+        answer, prompt = self._begun(turn, asked)
+        return self._speaking(replace(turn, options=asked.options), answer, prompt)
 
-    def _begun(self, turn: Turn, asked: Asked) -> tuple[Answer, list[Message]]:
-        standing = Standing(turn.begun, turn.expected)
-        answer = self._desk.answer(asked, self._prompt(turn, asked), standing)
-        return answer, list(turn.messages)
+    def _begun(self, turn: Turn, asked: Asked) -> tuple[Answer, str]:
+        """An answer that waits for its turn, and the text that it answers."""
+        ids, prompt = self._read(turn, asked)
+        return self._desk.answer(asked, ids, Standing(turn.begun, turn.expected)), prompt
 
-    def _prompt(self, turn: Turn, asked: Asked) -> Tokens:
-        """The ids of a conversation, with those of its replies where they are known."""
-        messages = checked_messages(turn.messages)
-        ends = [at + 1 for at, message in enumerate(messages) if message.role == "assistant"]
-        known = [end for end in ends if self._memory.find(messages[:end])]
-        context = self._desk.loaded.target.session.caps.context
-        if sum(map(len, turn.replies)) < context:  # more would be refused in the end
-            for end, ids in zip(ends, turn.replies, strict=False):
-                if ids and end > max(known, default=1):
-                    self._recall(messages[:end], ids, asked)
-        return self._encoded(messages, asked)
-
-    def _recall(self, messages: list[Message], ids: Sequence[int], asked: Asked) -> None:
-        """Take over from the app which ids the last of these messages was made of."""
-        vocab = self._desk.loaded.target.session.caps.vocab
-        if fault := Standing(ids).fault(vocab):
-            raise BadInput(f"A reply of this conversation is not of this model: {fault}.")
-        *before, reply = messages
-        prompt = self._encoded(before, asked)
-        whole = np.concatenate([prompt, np.array(ids, dtype=np.int32)])
-        self._memory.keep(Spoken(before, reply, whole))
-
-    def _encoded(self, messages: list[Message], asked: Asked) -> Tokens:
-        """Ids up to and including the generation prompt, int32 [n]."""
-        extra, tokens = asked.template_extra, None
+    def _read(self, turn: Turn, asked: Asked) -> tuple[Tokens, str]:
+        """A conversation as ids, with those of its replies where they are known, and as text."""
+        messages, when = checked_messages(turn.messages), turn.when or datetime.now()
+        extra = {**asked.template_extra, "strftime_now": when.strftime}
         with self._desk.vocabulary() as encoder:
-            if spoken := self._memory.find(messages[:-1]):
-                tokens = encoder.continued(spoken, messages[-1], extra)
-            return encoder.encode(messages, extra) if tokens is None else tokens
+            reading = Reading(encoder, self._memory, extra)
+            self._learn(reading, messages, turn.replies)
+            return reading.ids(messages), encoder.text(messages, extra)
 
-    def _speaking(self, turn: Turn, answer: Answer, messages: list[Message]) -> Iterator[Event]:
+    def _learn(
+        self, reading: Reading, messages: list[Message], replies: Sequence[Sequence[int]]
+    ) -> None:
+        """Take over from the app which ids replies were made of."""
+        caps = self._desk.loaded.target.session.caps
+        if sum(map(len, replies)) >= caps.context:
+            return  # it would be refused in the end
+        ends = [at + 1 for at, message in enumerate(messages) if message.role == "assistant"]
+        told = [(messages[:end], ids) for end, ids in zip(ends, replies, strict=False)]
+        told = [(said, ids) for said, ids in told if ids and len(said) > 1]
+        held = (at for at in range(len(told), 0, -1) if reading.holds(*told[at - 1]))
+        for said, ids in told[next(held, 0) :]:
+            if fault := Standing(ids).fault(caps.vocab):
+                raise BadInput(f"A reply of this conversation is not of this model: {fault}.")
+            reading.learn(said, ids)
+
+    def _speaking(self, turn: Turn, answer: Answer, prompt: str) -> Iterator[Event]:
         try:
-            yield from self._remembering(answer, messages)
+            yield from self._remembering(turn, answer, prompt)
         finally:
             if answer.ids:
-                opening = 1 if messages[0].role == "system" else 0
-                self.messages = [*messages[opening:], Message("assistant", answer.text)]
+                said = turn.messages[1 if turn.messages[0].role == "system" else 0 :]
+                self.messages = [*said, Message("assistant", answer.text)]
                 self._latest = replace(turn, begun=(*turn.begun, *answer.ids))
 
-    def _remembering(self, answer: Answer, messages: list[Message]) -> Iterator[Event]:
+    def _remembering(self, turn: Turn, answer: Answer, prompt: str) -> Iterator[Event]:
         try:
             yield from self._desk.events(answer)
         finally:
             if answer.ids:
                 ids = answer.all_ids()
                 if answer.whole:  # else what was said is split into ids anew, without the stop
-                    self._memory.keep(Spoken(messages, Message("assistant", answer.text), ids))
+                    reply = Message("assistant", answer.text)
+                    self._memory.keep(Spoken(turn.messages, reply, ids), prompt)
                 self._context_used = len(ids)
 
     def _must_have_answered(self) -> Turn:

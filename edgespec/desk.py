@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import TypeVar
 from weakref import WeakSet
 
@@ -22,6 +22,8 @@ from edgespec.models.identity import label_of
 from edgespec.options import AnswerOptions, ModelInfo, Reply, Speculation
 
 Found = TypeVar("Found")
+_LOOKS_EVERY_S = 0.05
+_READ_ON_WITHIN_S = 2.0
 
 
 class Desk:
@@ -36,7 +38,8 @@ class Desk:
         # apart from _in_use, since what only splits a text need not wait for a pass
         self._looked_up = threading.Lock()
         self._queueing = threading.RLock()  # a signal handler may cancel while it is held
-        self._busy_thread: int | None = None
+        self._read_in: int | None = None  # the thread that read the running answer last
+        self._reads = 0
         self._running: Answer | None = None
         self._waiting: WeakSet[Answer] = WeakSet()
         self._closed = False
@@ -81,36 +84,43 @@ class Desk:
             self._waiting.add(answer)
         return answer
 
-    def events(self, answer: Answer) -> Iterator[Event]:
-        """The answer's events, one answer at a time, with an end when it is cancelled."""
-        self.must_be_free()
-        with self._busy:
-            self._busy_thread = threading.get_ident()
+    def events(self, answer: Answer, asked_in: int | None = None) -> Iterator[Event]:
+        """The answer's events, one answer at a time, with an end when it is cancelled.
+
+        asked_in: the thread that waits for them; None = the one that reads the first.
+        """
+        if not self._takes(asked_in or threading.get_ident(), lambda: answer.cancelled):
+            yield answer.cut_short()
+            return
+        events = answer.events()
+        try:
             with self._queueing:
                 self._waiting.discard(answer)
                 self._running = answer
-            events = answer.events()
-            try:
-                while not answer.cancelled:
-                    event = self._next(events)
-                    if event is None:
-                        return
-                    yield event
-                    if isinstance(event, Finished):
-                        return
-                yield answer.cut_short()
-            finally:
-                with self._queueing:
-                    self._running = None
-                self._busy_thread = None
-                events.close()
+            while not answer.cancelled:
+                event = self._next(events)
+                if event is None:
+                    return
+                yield event
+                if isinstance(event, Finished):
+                    return
+            yield answer.cut_short()
+        finally:
+            with self._queueing:
+                self._running = None
+            self._read_in = None
+            events.close()
+            self._busy.release()
 
     def between_answers(self, work: Callable[[], Found]) -> Found:
         """Do something with the session while no answer uses it."""
-        self.must_be_free()
-        with self._busy, self._in_use:
-            self.must_be_open()
-            return work()
+        self._takes(threading.get_ident(), lambda: False)
+        try:
+            with self._in_use:
+                self.must_be_open()
+                return work()
+        finally:
+            self._busy.release()
 
     def cancel(self) -> None:
         """End the running answer after its current round; where none runs, those that were asked
@@ -126,9 +136,9 @@ class Desk:
                 self._closed = True
                 self.loaded.close()
 
-    def reply(self, events: Iterator[Event], asked: Asked) -> Reply:
-        """Read an answer to its end."""
-        stats = Stats(perf_counter(), calibrated_plain_speed=self.plain_tokens_per_second)
+    def reply(self, events: Iterator[Event], asked: Asked, started_s: float) -> Reply:
+        """Read an answer to its end. started_s: when it was asked for, by perf_counter()."""
+        stats = Stats(started_s, calibrated_plain_speed=self.plain_tokens_per_second)
         text, ids, why = [], [], Stop.CANCELLED
         for event in events:
             stats = stats.after(event, perf_counter())
@@ -160,12 +170,27 @@ class Desk:
         if self._closed:
             raise BadInput("This model was closed; load it again.")
 
-    def must_be_free(self) -> None:
-        """A thread that waited for its own answer to end would wait for ever."""
-        if self._busy_thread == threading.get_ident():
-            raise BadInput("An answer of this model is still running; read it to its end first.")
+    def _takes(self, asked_in: int, given_up: Callable[[], bool]) -> bool:
+        """Wait until no answer runs, and begin; False where that was given up meanwhile.
+
+        A thread that waited for its own answer to end would wait for ever. But who read it last
+        need not be who reads on, as where each event is read in any thread of a pool: it is a
+        mistake only once nobody has read on for a while.
+        """
+        reads, since_s = -1, 0.0
+        while not self._busy.acquire(timeout=_LOOKS_EVERY_S):
+            if given_up():
+                return False
+            if self._read_in != asked_in or self._in_use.locked() or self._reads != reads:
+                reads, since_s = self._reads, monotonic()
+            elif monotonic() - since_s > _READ_ON_WITHIN_S:
+                raise BadInput(
+                    "An answer of this model is still running; read it to its end first."
+                )
+        return True
 
     def _next(self, events: Iterator[Event]) -> Event | None:
+        self._read_in, self._reads = threading.get_ident(), self._reads + 1
         with self._in_use:  # close() must not free what a pass is reading
             self.must_be_open()
             return next(events, None)

@@ -11,6 +11,8 @@ from edgespec.decoding.stats import Stats
 from edgespec.errors import BadInput
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from edgespec.decoding.sampling import Sampling
     from edgespec.text.template import Message
 
@@ -125,7 +127,8 @@ class Turn:
     expected: ids that probably follow; a source of guesses only.
     options: with a seed, where the answer is to be continued or made again.
     speculation: None = what the model is set to. replies: ids of the assistant's messages, in turn,
-    as this very model said them; () for one whose ids are not known, which is then split anew.
+    as this very model said them; () where they are not known: such a reply is split anew, as is one
+    whose ids say something else. when: the time that the template is told; None = now.
 
     The noise of an answer hangs on its messages, seed and branch, and begins where `begun` ends:
     so an answer that is continued is the one that was never stopped.
@@ -137,6 +140,7 @@ class Turn:
     options: AnswerOptions = field(default_factory=AnswerOptions)
     speculation: Speculation | None = None
     replies: tuple[tuple[int, ...], ...] = ()
+    when: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +209,7 @@ class AnswerSettings(TypedDict, total=False):
     logit_bias: Mapping[int, float]
     seed: int
     max_tokens: int | None
-    stop: str | tuple[str, ...] | list[str]
+    stop: str | tuple[str, ...] | list[str] | None
     prediction: str
     reasoning: bool
     branch: int

@@ -270,7 +270,7 @@ class Backstage:
             talk.edit(self.editing, text, files)
             self.editing = None
             self.talking.show()
-        self.talking.start(first_answer(talk, self._options()))
+        self.talking.start(first_answer(talk, self._options(), self.talking.answerer))
         self._name()
         return True
 

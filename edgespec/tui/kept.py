@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from edgespec.errors import BadInput
@@ -63,6 +64,7 @@ def kept_options(turn: Turn) -> dict[str, Any]:
         "reasoning": options.reasoning,
         "begun": len(turn.begun),
         "system": next((one.content for one in turn.messages if one.role == "system"), ""),
+        "when": None if turn.when is None else turn.when.isoformat(),
     }
 
 
@@ -91,3 +93,11 @@ def system_of(stats: Mapping[str, Any], now: str) -> str:
     kept = stats.get("asked")
     system = kept.get("system") if isinstance(kept, Mapping) else None
     return system if isinstance(system, str) else now
+
+
+def when_of(stats: Mapping[str, Any]) -> datetime | None:
+    """The time that the template was told for a kept answer; None where that is not known."""
+    try:
+        return datetime.fromisoformat(stats["asked"]["when"])
+    except (KeyError, TypeError, ValueError):
+        return None

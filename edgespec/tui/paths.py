@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from edgespec.text.sanitize import clean
 from edgespec.tui.blocks import BlockContent
-from edgespec.tui.kept import options_of, runs_of, system_of
+from edgespec.tui.kept import options_of, runs_of, system_of, when_of
 from edgespec.tui.transcript import Mark, Voice
 
 if TYPE_CHECKING:
     from edgespec.history import Conversation, Saved
     from edgespec.options import AnswerOptions, Turn
     from edgespec.text.template import Message
+    from edgespec.tui.talking import Answerer
 
 ANSWERS, ASKS = "assistant", "user"
 _ENDS = {
@@ -29,16 +31,20 @@ _NOT_ANSWERED = "not answered · Ctrl+R tries again"
 
 
 def messages_of(system: str, path: Sequence[Saved]) -> tuple[Message, ...]:
-    """What the model reads. A message that got no answer is left out together with its answer,
-    unless it stands at the end."""
+    """What the model reads."""
     from edgespec.text.template import Message
 
-    messages = [Message("system", system)] if system else []
+    opening = (Message("system", system),) if system else ()
+    return (*opening, *(Message(saved.role, said_to_model(saved)) for saved in _read(path)))
+
+
+def _read(path: Sequence[Saved]) -> Iterator[Saved]:
+    """A message that got no answer is left out together with its answer, unless it stands at the
+    end."""
     for saved, after in zip_longest(path, path[1:]):
         unanswered = after is not None and after.role == ANSWERS and not after.content
         if saved.content and not (saved.role == ASKS and unanswered):
-            messages.append(Message(saved.role, said_to_model(saved)))
-    return tuple(messages)
+            yield saved
 
 
 def said_to_model(saved: Saved) -> str:
@@ -51,14 +57,31 @@ def said_to_model(saved: Saved) -> str:
     return with_documents(saved.content, documents)
 
 
-def turn_for(system: str, before: Sequence[Saved], options: AnswerOptions) -> Turn:
-    """What is to be answered where the path ends with a message of the user."""
+def turn_for(system: str, before: Sequence[Saved], options: AnswerOptions, by: Answerer) -> Turn:
+    """What is to be answered where the path ends with a message of the user.
+
+    by: who is to answer; its own replies are read by their ids.
+    """
     from edgespec.options import Turn
 
-    return Turn(messages_of(system, before), options=options)
+    answers = (saved for saved in _read(before) if saved.role == ANSWERS)
+    replies = tuple(saved.ids if saved.is_by(by.name, by.vocabulary) else () for saved in answers)
+    messages = messages_of(system, before)
+    return Turn(messages, options=options, replies=replies, when=datetime.now())
 
 
-def turn_of(system: str, before: Sequence[Saved], answer: Saved, now: AnswerOptions) -> Turn:
+def turn_again(
+    system: str, before: Sequence[Saved], answer: Saved, options: AnswerOptions, by: Answerer
+) -> Turn:
+    """What a kept answer answered, as it was told then; system: that of now, where that is not
+    known."""
+    turn = turn_for(system_of(answer.stats, system), before, options, by)
+    return replace(turn, when=when_of(answer.stats))
+
+
+def turn_of(
+    system: str, before: Sequence[Saved], answer: Saved, now: AnswerOptions, by: Answerer
+) -> Turn:
     """The turn that a kept answer was an answer to, as it was asked; the rest of one that was
     continued goes on behind what stood. system, now: those that are set, for what is unknown."""
     options, begun = options_of(answer.stats, now)
@@ -66,7 +89,7 @@ def turn_of(system: str, before: Sequence[Saved], answer: Saved, now: AnswerOpti
     if answer.seed is not None:
         overrides["seed"] = answer.seed
     options = replace(options, overrides=overrides, branch=answer.branch)
-    turn = turn_for(system_of(answer.stats, system), before, options)
+    turn = turn_again(system, before, answer, options, by)
     return replace(turn, begun=tuple(answer.ids[:begun]))
 
 

@@ -71,7 +71,7 @@ class Steering:
             options = self._use.options()
             if options.overrides.get("temperature") == 0:
                 self._use.tell("at temperature 0 every answer is the same")
-            self._talking.start(another_answer(talk, answer, options))
+            self._talking.start(another_answer(talk, answer, options, self._talking.answerer))
 
     def resume(self) -> None:
         """Go on with an answer that was cut off."""
@@ -85,7 +85,8 @@ class Steering:
         elif foreign := self._foreign(answer):
             self._use.tell(f"{foreign}; Ctrl+R makes another")
         elif self._free():
-            self._talking.start(rest_of(talk, answer, self._use.options()))
+            by = self._talking.answerer
+            self._talking.start(rest_of(talk, answer, self._use.options(), by))
 
     def resteer(self, key: int, index: int, chosen: Alternative) -> None:
         """Write an answer anew from one of its tokens on; one that runs is left for it."""
@@ -102,7 +103,8 @@ class Steering:
         if answered.ids[index] == chosen.token:
             self._use.tell("this token stands there already")
             return
-        wish = steered(talk, answered, Choice(index, chosen), self._use.options())
+        choice, by = Choice(index, chosen), self._talking.answerer
+        wish = steered(talk, answered, choice, self._use.options(), by)
         self._talking.start(wish)
         now, rounds = self._talking.now, self._use.inspector.rounds
         assert now is not None
@@ -145,8 +147,8 @@ class Steering:
         if why := self._foreign(saved) if saved.ids else "it is empty":
             self._use.tell(f"this answer cannot be replayed; {why}")
             return
-        above = before(talk.path, saved.id)
-        turn = turn_of(talk.system, above, saved, self._use.options())
+        above, by = before(talk.path, saved.id), self._talking.answerer
+        turn = turn_of(talk.system, above, saved, self._use.options(), by)
         made = Made(saved.ids, numbered_runs(saved), saved.stats)
         self.replaying = Replay.of(turn, self._talking.next_number(), saved.id, made)
         self._use.engine.ask(self.replaying.number, self.replaying.turn)
@@ -195,8 +197,8 @@ class Steering:
             inspector.unexplained(key, index, foreign)
             return
         talk = self._talking.conversation
-        above = before(talk.path, key)
-        turn = turn_of(talk.system, above, answered.saved, self._use.options())
+        above, by = before(talk.path, key), self._talking.answerer
+        turn = turn_of(talk.system, above, answered.saved, self._use.options(), by)
         tag = self._talking.next_number()
         self._explaining[tag] = (key, index)
         self._use.engine.explain(tag, replace(turn, begun=()), answered.ids, index)

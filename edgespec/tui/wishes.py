@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from edgespec.tui.kept import Run, options_of, runs_of, system_of
-from edgespec.tui.paths import before, turn_for
+from edgespec.tui.kept import Run, options_of, runs_of
+from edgespec.tui.paths import before, turn_again, turn_for
 from edgespec.tui.transcript import Mark
 
 if TYPE_CHECKING:
     from edgespec.decoding.events import Alternative
     from edgespec.history import Conversation, Saved
     from edgespec.options import AnswerOptions, Turn
+    from edgespec.tui.talking import Answerer
 
 _SEED_BITS = 32
 
@@ -46,25 +47,28 @@ def seeded(options: AnswerOptions, seed: int | None = None) -> AnswerOptions:
     return replace(options, overrides={**options.overrides, "seed": fresh})
 
 
-def first_answer(conversation: Conversation, options: AnswerOptions) -> Wish:
+def first_answer(conversation: Conversation, options: AnswerOptions, by: Answerer) -> Wish:
     """To the message at the end of the path."""
-    return Wish(turn_for(conversation.system, conversation.path, seeded(options)))
+    return Wish(turn_for(conversation.system, conversation.path, seeded(options), by))
 
 
-def another_answer(conversation: Conversation, answer: Saved, options: AnswerOptions) -> Wish:
+def another_answer(
+    conversation: Conversation, answer: Saved, options: AnswerOptions, by: Answerer
+) -> Wish:
     """A branch beside an answer: the same seed, other noise."""
     count = len(conversation.siblings(answer.id))
     options = replace(seeded(options, answer.seed), branch=count)
     above = before(conversation.path, answer.id)
-    return Wish(turn_for(conversation.system, above, options), beside=answer.id)
+    return Wish(turn_for(conversation.system, above, options, by), beside=answer.id)
 
 
-def rest_of(conversation: Conversation, answer: Saved, options: AnswerOptions) -> Wish:
+def rest_of(
+    conversation: Conversation, answer: Saved, options: AnswerOptions, by: Answerer
+) -> Wish:
     """What is missing of an answer that was cut off, under the prompt and the noise with which it
     began."""
     above = before(conversation.path, answer.id)
-    system = system_of(answer.stats, conversation.system)
-    turn = turn_for(system, above, as_then(options, answer))
+    turn = turn_again(conversation.system, above, answer, as_then(options, answer), by)
     return Wish(replace(turn, begun=answer.ids), into=answer.id, runs=numbered_runs(answer))
 
 
@@ -86,14 +90,17 @@ class Choice:
 
 
 def steered(
-    conversation: Conversation, answered: Answered, choice: Choice, options: AnswerOptions
+    conversation: Conversation,
+    answered: Answered,
+    choice: Choice,
+    options: AnswerOptions,
+    by: Answerer,
 ) -> Wish:
     """The answer anew from the chosen token on. Prompt and noise stay, and what stood there before
     is what probably follows."""
     saved, index, chosen = answered.saved, choice.index, choice.token
     above = before(conversation.path, saved.id)
-    system = system_of(saved.stats, conversation.system)
-    turn = turn_for(system, above, as_then(options, saved))
+    turn = turn_again(conversation.system, above, saved, as_then(options, saved), by)
     begun = (*answered.ids[:index], chosen.token)
     turn = replace(turn, begun=begun, expected=answered.ids[index + 1 :])
     runs = (*answered.runs[:index], (chosen.text, Mark.PLAIN))

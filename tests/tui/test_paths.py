@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, tzinfo
 
 import pytest
 
 from edgespec.decoding.events import Alternative
 from edgespec.history import Attachment, Conversation, History, State
 from edgespec.options import AnswerOptions
-from edgespec.tui.kept import kept_options, kept_runs, options_of, runs_of
+from edgespec.tui.kept import kept_options, kept_runs, options_of, runs_of, when_of
 from edgespec.tui.paths import (
     before,
     block_of,
@@ -21,6 +22,7 @@ from edgespec.tui.paths import (
     turn_for,
     turn_of,
 )
+from edgespec.tui.talking import Answerer
 from edgespec.tui.transcript import Mark, Voice
 from edgespec.tui.wishes import (
     Answered,
@@ -34,6 +36,7 @@ from edgespec.tui.wishes import (
 
 RUNS = (("One", Mark.PLAIN), (" two", Mark.ACCEPTED), (" three", Mark.CORRECTION))
 IDS = (11, 12, 13)
+BY = Answerer("demo", vocabulary="0f")
 
 
 @pytest.fixture
@@ -53,6 +56,7 @@ def answer(talk: Conversation, state: State = State.WHOLE, why: str = "stop") ->
                 talk.system,
                 talk.path[:-1],
                 AnswerOptions(overrides={"temperature": 0.5}, reasoning=True),
+                BY,
             )
         ),
     }
@@ -174,15 +178,15 @@ def test_messages_are_found_from_the_end(talk: Conversation) -> None:
 
 def test_a_first_answer_gets_a_seed_that_was_set_or_a_fresh_one(talk: Conversation) -> None:
     talk.say("Count.")
-    assert first_answer(talk, AnswerOptions(overrides={"seed": 3})).seed == 3
-    seeds = {first_answer(talk, AnswerOptions()).seed for _ in range(8)}
+    assert first_answer(talk, AnswerOptions(overrides={"seed": 3}), BY).seed == 3
+    seeds = {first_answer(talk, AnswerOptions(), BY).seed for _ in range(8)}
     assert len(seeds) > 1
 
 
 def test_another_answer_has_the_same_seed_and_a_new_branch_number(talk: Conversation) -> None:
     talk.say("Count.")
     answer(talk)
-    wish = another_answer(talk, talk.path[-1], AnswerOptions())
+    wish = another_answer(talk, talk.path[-1], AnswerOptions(), BY)
     assert (wish.seed, wish.turn.options.branch, wish.beside) == (7, 1, talk.path[-1].id)
     assert [m.content for m in wish.turn.messages] == ["Be brief.", "Count."]
 
@@ -190,7 +194,7 @@ def test_another_answer_has_the_same_seed_and_a_new_branch_number(talk: Conversa
 def test_the_rest_of_an_answer_goes_on_behind_its_tokens(talk: Conversation) -> None:
     talk.say("Count.")
     id = answer(talk, State.CUT, "cancelled")
-    wish = rest_of(talk, talk.path[-1], AnswerOptions(overrides={"top_k": 3}))
+    wish = rest_of(talk, talk.path[-1], AnswerOptions(overrides={"top_k": 3}), BY)
     assert (wish.into, wish.seed, wish.turn.begun, wish.runs) == (id, 7, IDS, RUNS)
     assert wish.turn.options.overrides == {"top_k": 3, "seed": 7}, "what is set now, its own noise"
 
@@ -200,7 +204,7 @@ def test_steering_keeps_the_tokens_before_and_expects_those_behind(talk: Convers
     id = answer(talk)
     saved = talk.path[-1]
     choice = Choice(1, Alternative(99, -0.5, " 2"))
-    wish = steered(talk, Answered(saved, IDS, RUNS), choice, AnswerOptions())
+    wish = steered(talk, Answered(saved, IDS, RUNS), choice, AnswerOptions(), BY)
     assert wish.turn.begun == (11, 99)
     assert wish.turn.expected == (13,)
     assert wish.runs == (RUNS[0], (" 2", Mark.PLAIN))
@@ -211,7 +215,7 @@ def test_the_turn_of_a_kept_answer_is_what_it_was_asked_with(talk: Conversation)
     talk.say("Count.")
     answer(talk)
     now = AnswerOptions(overrides={"temperature": 0.9, "seed": 1})
-    turn = turn_of(talk.system, talk.path[:1], talk.path[-1], now)
+    turn = turn_of(talk.system, talk.path[:1], talk.path[-1], now, BY)
     assert turn.options.overrides == {"temperature": 0.5, "seed": 7}
     assert turn.begun == ()
 
@@ -225,20 +229,20 @@ def test_an_answer_is_explained_continued_and_rewritten_under_its_own_system_pro
     talk.set_system("Talk like a pirate.")
     chosen = Choice(1, Alternative(99, -0.5, " 2"))
     for turn in (
-        turn_of(talk.system, talk.path[:1], saved, now),
-        rest_of(talk, saved, now).turn,
-        steered(talk, Answered(saved, IDS, RUNS), chosen, now).turn,
+        turn_of(talk.system, talk.path[:1], saved, now, BY),
+        rest_of(talk, saved, now, BY).turn,
+        steered(talk, Answered(saved, IDS, RUNS), chosen, now, BY).turn,
     ):
         assert [m.content for m in turn.messages] == ["Be brief.", "Count."]
         assert turn.options.reasoning is True, "the template writes the prompt by it"
-    assert another_answer(talk, saved, now).turn.messages[0].content == "Talk like a pirate."
+    assert another_answer(talk, saved, now, BY).turn.messages[0].content == "Talk like a pirate."
 
 
 def test_an_answer_asked_under_no_system_prompt_is_explained_under_none() -> None:
     talk = History.in_memory().new("")
     talk.say("Count.")
     answer(talk)
-    turn = turn_of("Talk like a pirate.", talk.path[:1], talk.path[-1], AnswerOptions())
+    turn = turn_of("Talk like a pirate.", talk.path[:1], talk.path[-1], AnswerOptions(), BY)
     assert [message.role for message in turn.messages] == ["user"]
 
 
@@ -249,8 +253,77 @@ def test_an_answer_of_an_older_history_goes_by_the_system_prompt_of_now(
     talk.say("Count.")
     id = talk.begin_answer("demo", 7).id
     talk.finish(id, "One", [11], State.CUT, asked)
-    turn = turn_of(talk.system, talk.path[:1], talk.path[-1], AnswerOptions())
+    turn = turn_of(talk.system, talk.path[:1], talk.path[-1], AnswerOptions(), BY)
     assert turn.messages[0].content == "Be brief."
+
+
+def test_replies_of_the_model_that_answers_are_read_by_their_ids(talk: Conversation) -> None:
+    talk.say("Count.")
+    answer(talk)
+    talk.say("On.")
+    for by, replies in (
+        (BY, (IDS,)),
+        (Answerer("other", vocabulary="0f"), ((),)),
+        (Answerer(), ((),)),
+    ):
+        assert first_answer(talk, AnswerOptions(), by).turn.replies == replies
+    answer(talk, State.CUT, "cancelled")
+    saved, now = talk.path[-1], AnswerOptions()
+    chosen = Choice(1, Alternative(99, -0.5, " 2"))
+    for turn in (
+        another_answer(talk, saved, now, BY).turn,
+        turn_of(talk.system, talk.path[:-1], saved, now, BY),
+        rest_of(talk, saved, now, BY).turn,
+        steered(talk, Answered(saved, IDS, RUNS), chosen, now, BY).turn,
+    ):
+        assert turn.replies == (IDS,)
+
+
+def test_replies_stand_beside_the_messages_that_are_read(talk: Conversation) -> None:
+    talk.say("Too long.")
+    failed = talk.begin_answer("demo", 1)
+    talk.finish(failed.id, "", (), State.CUT, {})
+    talk.say("Count.")
+    talk.begin_answer("other", 1)
+    talk.finish(talk.path[-1].id, "One", [1], State.WHOLE, {})
+    talk.say("Again.")
+    answer(talk)
+    talk.say("On.")
+    turn = first_answer(talk, AnswerOptions(), BY).turn
+    said = [message.content for message in turn.messages if message.role == "assistant"]
+    assert (said, turn.replies) == (["One", "One two three"], ((), IDS))
+
+
+def test_an_answer_is_explained_continued_and_rewritten_as_of_its_own_day(
+    talk: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Then(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return datetime(2020, 1, 31, 23, 59)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("edgespec.tui.paths.datetime", Then)
+        talk.say("Count.")
+        answer(talk, State.CUT, "cancelled")
+    saved, now = talk.path[-1], AnswerOptions()
+    chosen = Choice(1, Alternative(99, -0.5, " 2"))
+    for turn in (
+        turn_of(talk.system, talk.path[:1], saved, now, BY),
+        rest_of(talk, saved, now, BY).turn,
+        steered(talk, Answered(saved, IDS, RUNS), chosen, now, BY).turn,
+    ):
+        assert turn.when == datetime(2020, 1, 31, 23, 59)
+    today = another_answer(talk, saved, now, BY).turn.when
+    assert today is not None
+    assert today > datetime(2020, 2, 1)
+
+
+@pytest.mark.parametrize("when", [None, 3, "tomorrow", ["2026-01-31"]])
+def test_a_day_that_makes_no_sense_is_not_known(when: object) -> None:
+    assert when_of({"asked": {"when": when}}) is None
+    assert when_of({"asked": when}) is None
+    assert when_of({}) is None
 
 
 def test_tokens_without_their_texts_are_numbered_all_the_same(talk: Conversation) -> None:

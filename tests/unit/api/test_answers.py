@@ -202,6 +202,37 @@ def test_figures_are_those_of_the_definitions(pair: Model) -> None:
     assert stats.as_dict()["parked_reason"] is None
 
 
+@pytest.mark.parametrize("ask", ["generate", "send"])
+def test_the_time_to_the_first_token_holds_that_to_split_the_prompt(
+    pair: Model, monkeypatch: pytest.MonkeyPatch, ask: str
+) -> None:
+    passed_s, encode = [0.0], pair.loaded.models[0].tokenizer.encode
+
+    def slowly(text: str, *, special: bool) -> list[int]:
+        passed_s[0] += 1000.0
+        return encode(text, special=special)
+
+    def clock() -> float:
+        return perf_counter() + passed_s[0]
+
+    monkeypatch.setattr(pair.loaded.models[0].tokenizer, "encode", slowly)
+    for module in ("api", "chatting", "desk"):
+        monkeypatch.setattr(f"edgespec.{module}.perf_counter", clock)
+    options = AnswerOptions(max_tokens=4)
+    asks = {
+        "generate": lambda: pair.generate(ASK, options),
+        "send": lambda: pair.chat("", options).send(ASK),
+    }
+    took_s = asks[ask]().stats.time_to_first_token_s
+    assert took_s is not None
+    assert took_s >= 1000.0
+
+
+def test_no_stop_strings_may_be_told_as_none(pair: Model) -> None:
+    told = pair.generate(ASK, max_tokens=5, seed=1, stop=None)
+    assert told.token_ids == pair.generate(ASK, max_tokens=5, seed=1).token_ids
+
+
 def _prompt_tokens(pair: Model) -> int:
     first = next(iter(pair.stream(ASK, max_tokens=1)))
     assert isinstance(first, PromptRead)
@@ -254,7 +285,20 @@ def test_tokens_are_counted_as_the_model_splits_them(pair: Model) -> None:
 
 @pytest.mark.parametrize(
     "prompt",
-    ["", "  ", [], [Message("user", "")], [Message("robot", "hi")], "\ud800", None, 5, [{"a": 1}]],
+    [
+        "",
+        "  ",
+        [],
+        [Message("user", "")],
+        [Message("robot", "hi")],
+        [Message("user", None)],  # type: ignore[arg-type]
+        [Message("user", [{"type": "text", "text": "hi"}])],  # type: ignore[arg-type]
+        [Message("system", None), Message("user", "hi")],  # type: ignore[arg-type]
+        "\ud800",
+        None,
+        5,
+        [{"a": 1}],
+    ],
 )
 def test_a_prompt_that_nobody_could_answer_is_refused_at_once(pair: Model, prompt: Any) -> None:
     with pytest.raises(BadInput):

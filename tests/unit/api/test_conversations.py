@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, tzinfo
 
 import pytest
+from api_trials import Load
+from tiny_models import CHATML, TinyModels
 
 from edgespec.api import AnswerOptions, Chat, Message, Model, Speculation
 from edgespec.decoding.events import Finished, PromptRead, Round
@@ -20,8 +23,8 @@ def chat(pair: Model) -> Chat:
 
 def _held(chat: Chat) -> tuple[int, ...]:
     """The ids of all that was said, as the next prompt will begin."""
-    opening = Message("system", chat.system)
-    spoken = chat._memory.find([opening, *chat.messages])
+    said = [Message("system", chat.system), *chat.messages]
+    spoken = chat._memory.find(said, chat._desk.encoder.text(said[:-1], {}))
     assert spoken is not None
     return tuple(spoken.ids.tolist())
 
@@ -144,6 +147,63 @@ def test_history_that_was_edited_is_read_anew(pair: Model, chat: Chat) -> None:
     fresh.messages = list(chat.messages[:2])
     assert fresh.send("And then?").stats.prompt_tokens == edited.stats.prompt_tokens
     assert len(chat.messages) == 4
+
+
+def test_another_way_to_think_is_heard_in_a_running_conversation(
+    opened: Load, tiny_models: TinyModels
+) -> None:
+    template = "{{ '/think' if enable_thinking else '/no_think' }}\n" + CHATML
+    model = opened(str(tiny_models(layers=2, template=template)))
+    chat = model.chat("", replace(OPTIONS, reasoning=False))
+    chat.send("Hello")
+    chat.send("And then?")
+    chat.options = replace(OPTIONS, reasoning=True)
+    fresh = model.chat("", chat.options)
+    fresh.messages = list(chat.messages)
+    heard, anew = chat.send("Why?"), fresh.send("Why?")
+    assert heard.stats.prompt_tokens == anew.stats.prompt_tokens
+    assert heard.token_ids == anew.token_ids
+
+
+def test_a_way_to_think_that_the_template_does_not_tell_takes_nothing_from_the_next_turn(
+    chat: Chat,
+) -> None:
+    first = chat.send("Hello")
+    chat.options = replace(OPTIONS, reasoning=True)
+    second = chat.send("And then?")
+    assert second.stats.reused_tokens == first.stats.prompt_tokens + len(first.token_ids) - 1
+
+
+def test_another_day_is_heard_in_a_running_conversation(
+    opened: Load, tiny_models: TinyModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = "{{ strftime_now('%d %B %Y') }}\n" + CHATML
+    model = opened(str(tiny_models(layers=2, template=template)))
+
+    class Clock(datetime):
+        day = 1
+
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return datetime(2030, 1, cls.day)
+
+    monkeypatch.setattr("edgespec.chatting.datetime", Clock)
+    chat = model.chat("", OPTIONS)
+    chat.send("Hello")
+    Clock.day = 2
+    fresh = model.chat("", OPTIONS)
+    fresh.messages = list(chat.messages)
+    assert chat.send("Why?").token_ids == fresh.send("Why?").token_ids
+
+
+def test_a_cut_answer_goes_on_as_of_the_day_it_began(opened: Load, tiny_models: TinyModels) -> None:
+    template = "{{ strftime_now('%f') }}\n" + CHATML
+    model = opened(str(tiny_models(layers=2, template=template)))
+    chat = model.chat("", replace(OPTIONS, max_tokens=8))
+    cut = chat.send("Hello")
+    rest = next(event for event in chat.resume() if isinstance(event, PromptRead))
+    held = cut.stats.prompt_tokens + len(cut.token_ids)
+    assert (rest.total, rest.reused) == (held, held - 1)
 
 
 def test_another_system_prompt_is_heard(chat: Chat) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
 from api_trials import Load
@@ -112,6 +112,43 @@ def test_a_second_answer_inside_the_first_is_a_mistake_and_no_deadlock(pair: Mod
     assert pair.generate(ASK, seed=2, max_tokens=3).finish_reason is Stop.LENGTH
 
 
+def test_an_answer_that_other_threads_read_on_is_waited_for(pair: Model) -> None:
+    """As servers do that read each event in any thread of a pool."""
+    with (
+        ThreadPoolExecutor(1) as one,
+        ThreadPoolExecutor(1) as other,
+        closing(pair.stream(ASK, seed=1, max_tokens=20)) as events,  # type: ignore[type-var]
+    ):
+        heard = [one.submit(next, events).result(SOON_S)]
+        waiting = one.submit(pair.generate, ASK, seed=2, max_tokens=3)
+        with pytest.raises(TimeoutError):
+            waiting.result(0.3)
+        heard += other.submit(list, events).result(SOON_S)
+        assert len(waiting.result(SOON_S).token_ids) == 3
+    assert len(_ids(heard)) == 20
+
+
+def test_an_answer_is_waited_for_as_long_as_it_goes_on(
+    pair: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that reads it may be the one in which another was asked for."""
+    monkeypatch.setattr("edgespec.desk._READ_ON_WITHIN_S", 0.3)
+    pair.speculation = Speculation("none")
+
+    async def both(running: Iterator[Event]) -> tuple[list[Event], list[Event]]:
+        heard = [next(running)]
+        other = pair.astream(ASK, seed=2, max_tokens=3)
+        waiting = asyncio.ensure_future(anext(other))
+        while event := next(running, None):
+            await asyncio.sleep(0.05)
+            heard.append(event)
+        return heard, [await waiting, *[event async for event in other]]
+
+    with closing(pair.stream(ASK, seed=1, max_tokens=20)) as running:  # type: ignore[type-var]
+        first, second = asyncio.run(both(running))
+    assert (len(_ids(first)), len(_ids(second))) == (20, 3)
+
+
 def test_an_answer_that_nobody_reads_on_frees_the_model(pair: Model) -> None:
     whole = pair.generate(ASK, seed=1, max_tokens=20)
     for heard in range(1, 6):
@@ -146,6 +183,39 @@ async def test_an_async_listener_that_leaves_stops_the_model(pair: Model) -> Non
     await asyncio.wait_for(events.aclose(), SOON_S)  # type: ignore[attr-defined]
     reply = await asyncio.wait_for(asyncio.to_thread(pair.generate, ASK, max_tokens=3), SOON_S)
     assert len(reply.token_ids) == 3
+
+
+async def test_an_async_listener_that_leaves_before_its_turn_is_let_go(pair: Model) -> None:
+    running = pair.stream(ASK, seed=1, max_tokens=400)
+    await asyncio.to_thread(next, running)
+    try:
+        events = pair.astream(ASK, seed=2, max_tokens=3)
+        waiting = asyncio.ensure_future(anext(events))
+        await asyncio.wait({waiting}, timeout=0.3)
+        waiting.cancel()
+        await asyncio.wait({waiting}, timeout=SOON_S)
+        assert waiting.cancelled()
+    finally:
+        running.close()  # type: ignore[attr-defined]
+    assert pair.generate(ASK, seed=2, max_tokens=3).finish_reason is Stop.LENGTH
+
+
+async def test_a_listener_that_leaves_is_let_go_where_every_thread_waits(pair: Model) -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+    running = pair.stream(ASK, seed=1, max_tokens=400)
+    await asyncio.to_thread(next, running)
+    try:
+        waiting = [
+            asyncio.ensure_future(anext(pair.astream(ASK, seed=seed, max_tokens=3)))
+            for seed in range(4)
+        ]
+        await asyncio.wait(waiting, timeout=0.3)
+        for one in reversed(waiting):
+            one.cancel()
+            await asyncio.wait({one}, timeout=SOON_S)
+            assert one.cancelled()
+    finally:
+        running.close()  # type: ignore[attr-defined]
 
 
 async def test_async_errors_reach_the_listener(pair: Model) -> None:

@@ -199,7 +199,7 @@ def test_a_branch_is_read_on_with_the_ids_it_was_made_of(pair: Model) -> None:
     differs = 0
     for events in answers:  # the latest is the last; the first was left two answers ago
         said = (*MESSAGES, Message("assistant", _text(events)), Message("user", "And then?"))
-        prompt = chat._prompt(replace(turn, messages=said), pair._desk.asked(turn.options))
+        prompt, _ = chat._read(replace(turn, messages=said), pair._desk.asked(turn.options))
         held = tuple(prompt.tolist())
         ids = _ids(events)
         assert any(held[n : n + LENGTH] == ids for n in range(len(held)))
@@ -222,6 +222,37 @@ def test_a_conversation_that_was_kept_elsewhere_goes_on_with_its_ids(pair: Model
     assert _ids(pair.chat().answer(unknown)) != answers[0], "split anew, they are other ids"
     with pytest.raises(BadInput, match="not of this model"):
         pair.chat().answer(replace(reopened, replies=((10**6,),)))
+
+
+def test_ids_that_say_something_else_than_the_reply_are_not_read(pair: Model) -> None:
+    tokenizer = pair.loaded.models[0].tokenizer
+    text = "the other model"
+    said = (*MESSAGES, Message("assistant", text), Message("user", "And then?"))
+    turn = replace(_turn(pair), messages=said)
+    other = tuple(tokenizer.encode(f"{text}. But no.", special=False))
+    letters = tuple(t for c in text for t in tokenizer.encode(c, special=False))
+    split_anew = _ids(pair.chat().answer(turn))
+    assert _ids(pair.chat().answer(replace(turn, replies=(other,)))) == split_anew
+    assert letters != tuple(tokenizer.encode(text, special=False))
+    assert _ids(pair.chat().answer(replace(turn, replies=(letters,)))) != split_anew
+
+
+def test_ids_that_the_app_tells_go_before_those_that_are_remembered(pair: Model) -> None:
+    """Two branches may say the same in other tokens."""
+    tokenizer = pair.loaded.models[0].tokenizer
+    chat, turn = pair.chat(), _up_to(_turn(pair), 4)
+    text = "the other model"
+    said = (*MESSAGES, Message("assistant", text), Message("user", "And then?"))
+    turn = replace(turn, messages=said)
+    letters = tuple(t for c in text for t in tokenizer.encode(c, special=False))
+    whole = tuple(tokenizer.encode(text, special=False))
+    asked, heard = pair._desk.asked(turn.options), list[list[int]]()
+    for ids in (letters, whole, letters):
+        prompt, _ = chat._read(replace(turn, replies=(ids,)), asked)
+        heard.append(prompt.tolist())
+        fresh, _ = pair.chat()._read(replace(turn, replies=(ids,)), asked)
+        assert heard[-1] == fresh.tolist()
+    assert heard[0] != heard[1]
 
 
 def test_only_the_latest_conversations_are_remembered(pair: Model) -> None:
