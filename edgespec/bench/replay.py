@@ -169,7 +169,7 @@ class RecordedModel(SmallModel):
         started_s, place = self._machine.now, len(state.tokens) - len(self._recorded.prompt)
         unread = max(0, self.unread(state.tokens) - RIDES_ALONG)
         self._machine.now += unread * self._cost.read_s
-        guesses: list[int] = []
+        guesses = self.guesses = list[int]()
         others: list[list[Guessed]] = []
         self.confidences = []
         while len(guesses) < most and budget.another(self.confidences):

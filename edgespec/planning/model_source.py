@@ -5,8 +5,10 @@ What it held likely beside a guess costs only rows; a chain is the tree in which
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 
 from edgespec.decoding.accept import Guessed
 from edgespec.decoding.draft import EMPTY, Draft
@@ -34,6 +36,7 @@ READING = 0.04  # share of an answer's time that reading may cost a model that i
 PATIENCE = 3.0  # times its cost, how much a model must be missed before a dear prompt is read
 HOPED_GAIN = 1.05  # a model as often right as hoped must pay this well, or is not tried
 FIRST_TRY = 6  # guesses of a model that nothing is known of yet
+_LOOKING_S = 1e-3  # a guess that takes less is made sooner than an n-gram is asked
 _KEEP, _EXPECTATION = 0.92, 2.0  # of a past attempt's weight; attempts a prior counts as
 
 
@@ -57,7 +60,8 @@ class WhilePays:
     """Draft on while some more guesses are expected to save more time than they cost.
 
     seconds_per_token: what a token costs at the best rate known now. beside: how often siblings
-    are right, of each rank, where the guess is wrong.
+    are right, of each rank, where the guess is wrong. follows: chances of what an n-gram would
+    put behind the guesses so far for nothing.
     """
 
     nodes: int
@@ -66,6 +70,7 @@ class WhilePays:
     guess_s: float
     seconds_per_token: float
     beside: Sequence[float] = ()
+    follows: Callable[[], Sequence[float]] = tuple
 
     def another(self, confidences: Sequence[float]) -> bool:
         n = len(confidences)
@@ -75,6 +80,9 @@ class WhilePays:
         for confidence in confidences:
             path *= self.luck.probability(confidence)
         gain, here_s = 0.0, self.cost.seconds(n + 1)
+        free = self.follows()
+        if free and path * free[0] * self.seconds_per_token > self.cost.seconds(n + 2) - here_s:
+            return n < self.nodes and self._beats(free, path)
         # beyond a dear width may lie a cheap one
         for more in range(1, min(self.nodes - n, LOOK_AHEAD) + 1):
             rows_s = self.cost.seconds(n + 1 + more) - here_s
@@ -84,6 +92,13 @@ class WhilePays:
             if gain > more * self.guess_s + rows_s:
                 return True
         return False
+
+    def _beats(self, free: Sequence[float], path: float) -> bool:
+        """Whether one more guess is worth its time where an n-gram would go on for nothing: it may
+        be right more often, and all that the n-gram says behind it stands or falls with it."""
+        behind = sum(accumulate(free, mul)) / free[0]
+        surer = path * (self.luck.typical - free[0])
+        return surer * behind * self.seconds_per_token > self.guess_s
 
     def _siblings_s(self, path: float, row_s: float) -> float:
         """Seconds that siblings at the end of `path` save, as far as they pay their rows."""
@@ -152,7 +167,10 @@ class ModelSource:
         # reading a prompt is spread over the attempts that may follow
         share = 2.0 / max(left, 2) if anew else 0.0 if paid else 1.0
         typical = self._beside.typical if state.rule.trees else ()
-        budget = WhilePays(room, self._luck, self._cost, self._guess_s, 1.0 / pace, typical)
+        follows = self._follows if state.rule.may_drop and self._guess_s > _LOOKING_S else tuple
+        budget = WhilePays(
+            room, self._luck, self._cost, self._guess_s, 1.0 / pace, typical, follows
+        )
         return Offer(
             self,
             tokens,
@@ -160,6 +178,12 @@ class ModelSource:
             lambda: self._draft(state, budget, pace, anew),
             self._hopeful and (cheap or paid),
         )
+
+    def _follows(self) -> Sequence[float]:
+        """Chances of what the n-gram would put behind the guesses that are being made."""
+        if self._follower is None:
+            return ()
+        return self._follower.tail(self.proposer.guesses, LOOK_AHEAD).chances
 
     def _expected(self, guesses: int, room: int, pace: float) -> tuple[int, float]:
         """Rows and tokens of a draft of so many guesses, before any of them is made."""

@@ -33,9 +33,10 @@ class SmallModel:
     """Draws a chain from a smaller model's own session, with the target's noise.
 
     Its cache follows the text lazily: only when a draft is wanted, from the longest prefix that
-    still holds. vocab: tokens that the target knows; ids beyond it are never guessed. others: for
-    each guess of the latest draft, what the model held likely instead, as far as it was noted.
-    hope: how often it may well be right.
+    still holds. vocab: tokens that the target knows; ids beyond it are never guessed. guesses,
+    confidences: of the latest draft, or of the one that is being made. others: for each guess of
+    the latest draft, what the model held likely instead, as far as it was noted. hope: how often it
+    may well be right.
     """
 
     name = "draft"
@@ -43,6 +44,7 @@ class SmallModel:
     def __init__(self, session: Session, vocab: int, hope: float = FAMILY_HOPE) -> None:
         self._session, self._vocab, self.hope = session, vocab, hope
         self.timing = DraftTiming()
+        self.guesses: Sequence[int] = ()
         self.confidences: list[float] = []
         self.others: Sequence[Sequence[Guessed]] = ()
         self._full, self._watchdog = False, Watchdog()
@@ -86,7 +88,7 @@ class SmallModel:
             return EMPTY
         started_s = perf_counter()
         steps = list(self._session.prefill(state.tokens))
-        guesses: list[int] = []
+        guesses = self.guesses = list[int]()
         q: list[Support | None] = []
         others: list[list[Guessed]] = []
         self.confidences = []

@@ -179,8 +179,7 @@ class Backstage:
                 self._stage.composer.counted(tag, most)
             case LoadFailed(error, goes_back):
                 self.fail(error)
-                if goes_back:
-                    self.note("the model before it is loaded again")
+                self.note(*["the model before it is loaded again"] * goes_back)
             case Crashed(error):
                 self.crash = error
                 self._stage.leave()

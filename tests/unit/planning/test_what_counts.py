@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
-from simulator import PROMPT, T1, Guesses, Machine, Run, curve, flat, machine_for, run, usual
+from simulator import (
+    PROMPT,
+    T1,
+    Guesses,
+    Machine,
+    Run,
+    curve,
+    flat,
+    machine_for,
+    random_text,
+    run,
+    usual,
+)
 
 from edgespec.bench.replay import Says
 from edgespec.decoding.accept import Accepted, Coupled
@@ -13,9 +27,10 @@ from edgespec.decoding.noise import Noise
 from edgespec.decoding.proposer import Outcome, State
 from edgespec.decoding.request import Request
 from edgespec.decoding.sampling import Sampling
-from edgespec.planning.model_source import DraftCost, ModelSource
+from edgespec.planning.acceptance import ConfidenceAcceptance
+from edgespec.planning.model_source import DraftCost, ModelSource, WhilePays
 from edgespec.planning.planner import Auto
-from edgespec.planning.sources import Offer
+from edgespec.planning.sources import NGramSource, Offer
 from edgespec.proposers.nothing import Nothing
 
 GUESS_S = 0.375 * T1
@@ -106,3 +121,33 @@ def test_what_anothers_draft_wins_is_no_win_of_a_model_whose_guesses_were_all_dr
         source.observe(Outcome(copy, accepted, Says(machine, {}), 0.05 * T1, costs.seconds(9)))
     assert len(promised) > 2
     assert promised == sorted(promised, reverse=True), "what it promises only falls"
+
+
+def goes_on(free: list[float], guess_s: float = 0.2 * T1) -> bool:
+    """Whether a model that is sure of its first guess makes another one."""
+    luck = ConfidenceAcceptance()
+    budget = WhilePays(31, luck, curve(flat), guess_s, T1, follows=lambda: free)
+    return budget.another([0.99])
+
+
+def test_a_model_leaves_to_an_ngram_what_that_guesses_as_well_for_nothing() -> None:
+    assert goes_on([])
+    assert not goes_on([0.95] * 10)
+    assert goes_on([0.3] * 10), "so poor a guess is worth beating"
+    assert not goes_on([0.3] * 10, guess_s=2 * T1), "but not at any price"
+
+
+def test_copies_are_the_ngrams_and_what_lies_between_them_the_models() -> None:
+    block = random_text(40, seed=3)
+    text = [*random_text(PROMPT, seed=1), *block]
+    for seed in range(12):
+        text += [*random_text(3, seed=10 + seed), *block]
+    machine, costs = machine_for(flat, text), curve(flat)
+    ngram = NGramSource(costs)
+    drafter = Guesses(machine, lambda _: 0.97, 0.2 * T1)
+    model = ModelSource(drafter, costs, DraftCost(0.2 * T1), ngram)
+    told = run(machine, Auto([ngram, model], costs), 400, PROMPT + 43)
+    by = Counter(guess.source for round_ in told.rounds for guess in round_.guesses)
+    right = Counter(g.source for r in told.rounds for g in r.guesses if g.accepted)
+    assert right["ngram"] > 200
+    assert 0 < by["draft"] < 100, "three tokens in 43 are the model's to guess"
