@@ -96,7 +96,7 @@ class WhilePays:
     def _beats(self, free: Sequence[float], path: float) -> bool:
         """Whether one more guess is worth its time where an n-gram would go on for nothing: it may
         be right more often, and all that the n-gram says behind it stands or falls with it."""
-        behind = sum(accumulate(free, mul)) / free[0]
+        behind: float = sum(accumulate(free, mul)) / free[0]
         surer = path * (self.luck.typical - free[0])
         return surer * behind * self.seconds_per_token > self.guess_s
 

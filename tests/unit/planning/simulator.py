@@ -90,7 +90,8 @@ class Guesses(SmallModel):
         return 1000
 
     def propose(self, state: State, budget: Budget) -> Draft:
-        self.confidences, guesses, started = [], list[int](), self._machine.now
+        self.confidences, started = [], self._machine.now
+        guesses = self.guesses = list[int]()
         start = len(state.tokens)
         unread = max(1, self.unread(state.tokens) - RIDES_ALONG)
         self._machine.now += unread * self.read_s
