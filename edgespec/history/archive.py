@@ -17,7 +17,7 @@ from edgespec.history.place import FileAt, history_path, opening
 from edgespec.history.saved import Summary
 from edgespec.history.schema import MOST_INDEXED
 from edgespec.history.search import Words
-from edgespec.history.store import Sheet, Store, Unkept
+from edgespec.history.store import Gone, Sheet, Store, Unkept
 from edgespec.history.tree import Tree
 from edgespec.models.shown import shown
 from edgespec.text.documents import Document, with_documents
@@ -169,8 +169,10 @@ class History:
     def _goes_on_in_memory(self, conversation: Conversation, fault: Unkept) -> int:
         number = conversation.id or next(self._numbers)
         self._unkept[number] = conversation
-        note = f"{fault}, so this conversation goes on in memory only; export it to keep it."
-        if note not in self._notes:
+        is_gone = isinstance(fault, Gone)  # this one alone, so of the next one it is told again
+        named = f"“{shown(conversation.title)}”" if is_gone else "this conversation"
+        note = f"{fault}, so {named} goes on in memory only; export it to keep it."
+        if is_gone or note not in self._notes:
             self._notes.append(note)
             self._tell(note)
         return number

@@ -45,6 +45,10 @@ class Unkept(EdgespecError):
         self.passing = passing
 
 
+class Gone(Unkept):
+    """The conversation is there no more."""
+
+
 @dataclass(slots=True)
 class Sheet:
     """A conversation without its messages.
@@ -292,8 +296,8 @@ def _unkept(error: Exception, name: str) -> Unkept:
     return Unkept(f"{name} cannot be written ({shown(error)})", passing=passing)
 
 
-def _gone() -> Unkept:
-    return Unkept("The conversation was deleted by another edgespec")
+def _gone() -> Gone:
+    return Gone("The conversation was deleted by another edgespec")
 
 
 def _check_there(done: sqlite3.Cursor) -> None:

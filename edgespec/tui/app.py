@@ -31,6 +31,7 @@ from edgespec.tui.keys import ACTIONS, BINDINGS
 from edgespec.tui.leaving import leave_when_told_to
 from edgespec.tui.listing import PaletteApp
 from edgespec.tui.prompt_box import PromptBox
+from edgespec.tui.selecting import take_selected
 from edgespec.tui.status import status_parts
 from edgespec.tui.status_bar import StatusBar
 from edgespec.tui.theme import DARK, LIGHT, token_colours
@@ -196,6 +197,12 @@ class ChatApp(PaletteApp):
             self.prompt.focus()
             self.prompt.insert(event.character)
 
+    def on_paste(self, event: events.Paste) -> None:
+        """What was pasted and no panel wanted is of a message, too."""
+        if not isinstance(self.screen, ModalScreen):
+            self.prompt.focus()
+            self.prompt.post_message(events.Paste(event.text))
+
     def on_composer_submitted(self, message: Composer.Submitted) -> None:
         if self.backstage.send(message.text, message.attached):
             self.composer.sent(message)
@@ -254,11 +261,8 @@ class ChatApp(PaletteApp):
             self._mark(Marking.TINT)
 
     def action_interrupt(self) -> None:
-        selected = self.prompt.selected_text or self.screen.get_selected_text()
-        if selected:
+        if selected := take_selected(self.screen, self.prompt):
             self.copy_to_clipboard(selected)
-            self.screen.clear_selection()
-            self.prompt.move_cursor(self.prompt.cursor_location)
             self.notice("copied")
         elif time.monotonic() < self._quit_until_s:
             self.exit()

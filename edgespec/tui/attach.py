@@ -24,6 +24,11 @@ class Attached:
         """What it cannot exceed: its tokens, or one for each byte until they are counted."""
         return len(self.text.encode()) if self.tokens is None else self.tokens
 
+    @property
+    def without_count(self) -> Attached:
+        """As before it was counted; another model counts otherwise."""
+        return replace(self, tokens=None)
+
 
 @dataclass(frozen=True, slots=True)
 class Room:
@@ -110,7 +115,7 @@ class Attachments:
 
     def forget_counts(self) -> None:
         """Another model counts otherwise."""
-        self._by_tag = {tag: replace(one, tokens=None) for tag, one in self._by_tag.items()}
+        self._by_tag = {tag: one.without_count for tag, one in self._by_tag.items()}
 
     def remove_last(self) -> Attached | None:
         return self._by_tag.popitem()[1] if self._by_tag else None

@@ -24,7 +24,7 @@ from edgespec.tui.engine import (
     Said,
     Uncounted,
 )
-from edgespec.tui.paths import ANSWERS, ASKS, block_of, last, messages_of
+from edgespec.tui.paths import ANSWERS, ASKS, block_of, last, messages_of, used_before
 from edgespec.tui.shelf import Shelf
 from edgespec.tui.speculating import Speculating
 from edgespec.tui.status import Situation
@@ -101,6 +101,7 @@ class Backstage:
         self._facts = Situation(pair="")
         self._counts = 0  # of what is open, of which only the latest is heard
         self._legend_shown = False
+        self._unsaid: list[str] = []  # what the history tells amid a change that is shown after it
 
     @property
     def busy(self) -> bool:
@@ -126,7 +127,7 @@ class Backstage:
         Raises: EdgespecError where the history cannot be read; a new conversation is open then.
         """
         self.engine.start()
-        self._setup.history.listen(self.note)
+        self._setup.history.listen(self._unsaid.append)
         self.shelf.current.set_system(self.system)
         self._name()
         self._stage.composer.remember(self._setup.history.inputs(_REMEMBERED))
@@ -153,6 +154,8 @@ class Backstage:
         for said in self.engine.drain():
             self._hear(said)
         self.talking.save(time.monotonic())
+        self.note(*self._unsaid)
+        self._unsaid.clear()
 
     def _hear(self, said: Said) -> None:
         match said:
@@ -234,7 +237,10 @@ class Backstage:
         return f"conversation {self._counts}"
 
     def _show_room(self) -> None:
-        room = Room(self._facts.context, self.talking.context_used) if self.ready else None
+        used = self.talking.context_used
+        if self.editing is not None:
+            used = used_before(self.shelf.current.path, self.editing)
+        room = Room(self._facts.context, used) if self.ready else None
         self._stage.composer.set_room(room)
 
     def stop(self) -> None:
@@ -266,10 +272,12 @@ class Backstage:
         if self.editing is None:
             self._show_said(talk.say(text, files))
         else:
+            self.talking.count_used(used_before(talk.path, self.editing))
             talk.edit(self.editing, text, files)
             self.editing = None
             self.talking.show()
         self.talking.start(first_answer(talk, self._options(), self.talking.answerer))
+        self._show_room()
         self._name()
         return True
 
@@ -287,7 +295,8 @@ class Backstage:
             self._stage.notice("there is no message to edit")
             return
         self.editing = saved.id
-        files = [Attached(one.name, one.text, one.tokens) for one in saved.attachments]
+        self._show_room()
+        files = [Attached(one.name, one.text) for one in saved.attachments]
         self._stage.composer.put(clean(saved.content), files)
         self._stage.notice("editing makes a branch · Esc leaves it")
         self._name()
@@ -295,6 +304,7 @@ class Backstage:
     def stop_editing(self) -> None:
         """Leave the message as it was; what was written before it is in the prompt again."""
         self.editing = None
+        self._show_room()
         self._stage.composer.give_back()
         self._name()
 
@@ -320,8 +330,7 @@ class Backstage:
         self.shelf.new(self.system)
 
     def open(self, id: int) -> None:
-        """Raises: NotFound."""
-        self.steering.leave()
+        """Nothing happens where it is open already. Raises: NotFound."""
         self.shelf.open(id)
 
     def _opened(self, conversation: Conversation) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from textual.app import ComposeResult
@@ -134,7 +134,8 @@ class Composer(Vertical):
 
     def remember(self, messages: Iterable[str]) -> None:
         """Messages of earlier sessions, oldest first, for the arrow keys."""
-        self.box.inputs.begin_with(as_message(message) for message in messages)
+        cleaned = (clean(message) for message in messages)
+        self.box.inputs.begin_with(as_message(message) for message in cleaned if message.strip())
 
     def attach(self, *files: Attached) -> None:
         for one in files:
@@ -157,6 +158,9 @@ class Composer(Vertical):
     def count_again(self) -> None:
         """Another model counts otherwise."""
         self._attachments.forget_counts()
+        if self._draft is not None:
+            attached = tuple(one.without_count for one in self._draft.attached)
+            self._draft = replace(self._draft, attached=attached)
         self._show_chips()
         self._ask_for_counts()
 
@@ -214,7 +218,7 @@ class Composer(Vertical):
     def _submit(self, text: str, written: str) -> None:
         reason = refusal(self.attached, self._room) if self._room and self.attached else ""
         if self._reads:
-            reason = "a file is still being read"
+            reason = "a file is still being read; /file - leaves it out"
         if reason:
             self._refuse(reason, written)
         elif text:
@@ -227,8 +231,13 @@ class Composer(Vertical):
         self.post_message(self.Refused(reason))
 
     def _take_back(self) -> None:
-        self._attachments.remove_last()
-        self._show_chips()
+        """What is still being read, for a disk may never answer, else what was attached last."""
+        if self._reads:
+            self.workers.cancel_group(self, _READING)
+            self._reads = 0
+        else:
+            self._attachments.remove_last()
+            self._show_chips()
 
     async def _read(self, path: str, written: str) -> None:
         one = await aside(partial(read_attachment, path))

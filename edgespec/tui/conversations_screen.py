@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _MOST: Final = 200
 _TITLE_CHARS: Final = 60
 _HELP: Final = "Enter open · Ctrl+R rename · Ctrl+X export · Ctrl+D delete · Esc close"
+_AGES_S: Final = 1e10  # no clock of ours was that wrong; such a row was written elsewhere
 _STEPS: Final = ((60.0, 1.0, "s"), (3600.0, 60.0, "min"), (86_400.0, 3600.0, "h"))
 
 
@@ -200,8 +201,10 @@ def ago(seconds: float) -> str:
     for below, unit_s, unit in _STEPS:
         if seconds < below:
             return f"{max(seconds, 0.0) / unit_s:.0f} {unit} ago"
-    days = int(seconds // 86_400)
-    return "yesterday" if days == 1 else f"{days} days ago"
+    if seconds < _AGES_S:
+        days = int(seconds // 86_400)
+        return "yesterday" if days == 1 else f"{days} days ago"
+    return "long ago"
 
 
 def _short(title: str) -> str:

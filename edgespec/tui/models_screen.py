@@ -60,7 +60,8 @@ def _pulled(pair: InstalledPair) -> Choice:
 
 
 class ModelsScreen(ModalScreen[str | None]):
-    """Gives the name of the model to load, or None. current: the one that is loaded."""
+    """Gives the name of the model to load, or None. current: the one that is loaded, which stays as
+    it is where it is chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+l,q", "leave", "Close", show=False),
@@ -125,7 +126,8 @@ class ModelsScreen(ModalScreen[str | None]):
         self.query_one("#said", Static).update(Content(text))
 
     def on_option_list_option_selected(self, message: OptionList.OptionSelected) -> None:
-        self.dismiss(self._choices[message.option_index].name)
+        name = self._choices[message.option_index].name
+        self.dismiss(None if name == self._current else name)
 
     def action_leave(self) -> None:
         self.dismiss(None)

@@ -170,3 +170,11 @@ def before(path: Sequence[Saved], id: int) -> tuple[Saved, ...]:
     """The messages above one."""
     at = next((number for number, saved in enumerate(path) if saved.id == id), len(path))
     return tuple(path[:at])
+
+
+def used_before(path: Sequence[Saved], id: int) -> int:
+    """Tokens of the context that stood before a message, as the last answer there told it."""
+    answer = last(before(path, id), ANSWERS)
+    told = answer.stats if answer is not None else {}
+    figures = (told.get("prompt_tokens"), told.get("completion_tokens"))
+    return sum(tokens for tokens in figures if type(tokens) is int and tokens > 0)

@@ -172,7 +172,7 @@ class PromptBox(TextArea):
         if select or not self._on_last_row():
             super().action_cursor_down(select)
         else:
-            self._recall(self.inputs.newer())
+            self._recall(self.inputs.newer(self.text))
 
     def _on_first_row(self) -> bool:
         return self.wrapped_document.location_to_offset(self.cursor_location).y == 0

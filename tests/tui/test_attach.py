@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
+from composing import ComposerApp
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.message import Message
+from waiting import wait_until
 
 from edgespec.errors import BadInput, EdgespecError, NotFound
 from edgespec.text.documents import MAX_BYTES, decoded
+from edgespec.tui import composer
 from edgespec.tui.attach import Attached, Attachments, Room, framed, read_attachment, refusal
+from edgespec.tui.composer import Composer
 
 
 def test_a_text_file_is_read_and_named_without_its_folder(tmp_path: Path) -> None:
@@ -156,3 +162,38 @@ def test_bytes_are_text_or_refused_in_one_line(data: bytes) -> None:
 def test_a_home_that_nobody_has_is_told_in_one_sentence() -> None:
     with pytest.raises(BadInput, match=r"cannot be read: .*[^.]\.$"):
         read_attachment("~nobody-of-this-name/file.txt")
+
+
+async def test_a_file_that_a_dead_disk_holds_back_is_left_out_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    let_go, read = threading.Event(), list[str]()
+
+    def hang(path: str) -> Attached:
+        let_go.wait(9.0)
+        read.append(path)
+        return Attached(path, "late", 1)
+
+    monkeypatch.setattr(composer, "read_attachment", hang)
+    app = ComposerApp()
+    async with app.run_test() as pilot:
+
+        def submit(text: str) -> None:
+            app.composer.box.put(text)
+            app.composer.box.submit()
+
+        def heard(kind: type[Message]) -> list[Message]:
+            return [message for message in app.heard if isinstance(message, kind)]
+
+        submit("/file dead.txt")
+        submit("hi")
+        await wait_until(lambda: heard(Composer.Refused), "the refusal")
+        assert "/file - leaves it out" in str(heard(Composer.Refused))
+        assert app.composer.box.text == "hi"
+        submit("/file -")
+        submit("hi")
+        await wait_until(lambda: heard(Composer.Submitted), "the message")
+        let_go.set()
+        await wait_until(lambda: read)
+        await pilot.pause()
+        assert app.composer.attached == ()

@@ -6,10 +6,11 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-from chatting import answered, ask, chatting, shown, status
-from fake_model import SHORT, FakeModel
+from chatting import answered, ask, chatting, command, shown, status
+from fake_model import SHORT, FakeInfo, FakeModel, plain
 from waiting import wait_until
 
+from edgespec.decoding.events import Finished, Stop
 from edgespec.errors import BackendFailed
 from edgespec.history import Attachment, History, State
 from edgespec.tui.app import ChatApp
@@ -94,3 +95,30 @@ async def test_where_another_answer_fails_the_one_before_it_takes_no_room() -> N
         await wait_until(lambda: "the model failed" in shown(app))
         await all_counted(app)
         assert app.backstage.situation.context_used == first
+
+
+async def test_a_message_that_is_edited_takes_no_room_from_what_it_becomes(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("word " * 60)
+    answer = (plain("Another"), Finished(Stop.END))
+    model = FakeModel(scripts=(answer,), info=replace(FakeInfo(), context=100))
+    async with chatting(model) as (app, pilot):
+
+        async def counted() -> None:
+            await wait_until(lambda: [one.tokens for one in app.composer.attached] == [63])
+
+        await command(app, pilot, f"/file {notes}")
+        await counted()
+        await answered(app, pilot, "sum")
+        await pilot.press("ctrl+e")
+        await counted()
+        await pilot.press("x", "enter")
+        await wait_until(lambda: len(model.turns) == 2, "the edited message")
+        await wait_until(lambda: not app.backstage.busy)
+        assert model.asked[-1].endswith("sumx")
+        await pilot.press("ctrl+e", "escape")
+        await command(app, pilot, f"/file {notes}")
+        await counted()
+        await pilot.press(*"more", "enter")
+        await wait_until(lambda: "35 of 100 are free" in " ".join(shown(app).split()))
+        assert len(model.turns) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -170,6 +171,43 @@ async def test_opening_another_conversation_leaves_the_answer_that_runs(place: P
         assert "word3" in left.content
 
 
+async def test_to_open_what_is_open_or_was_deleted_meanwhile_leaves_the_answer_that_runs_alone(
+    place: Path,
+) -> None:
+    history = History.open(place)
+    apples = talk_about(history, "apples")
+    model = FakeModel(scripts=(endless(),), pace_s=0.002)
+    async with chatting(model, history=history) as (app, pilot):
+        await running(app, pilot)
+        await pilot.press("ctrl+o")
+        await wait_until(lambda: isinstance(app.screen, ConversationsScreen))
+        await pilot.press("enter")
+        await wait_until(lambda: not isinstance(app.screen, ConversationsScreen))
+        await pilot.pause()
+        assert app.backstage.busy
+        await pilot.press("ctrl+o")
+        await wait_until(lambda: isinstance(app.screen, ConversationsScreen))
+        with closing(History.open(place)) as other:
+            other.delete(apples)
+        await pilot.press("down", "enter")
+        await wait_until(lambda: "There is no conversation" in shown(app))
+        assert app.backstage.busy
+
+
+async def test_a_time_that_no_clock_tells_as_a_foreign_file_may_hold_does_not_end_the_chat(
+    place: Path,
+) -> None:
+    history = History.open(place)
+    talk_about(history, "apples")
+    with closing(sqlite3.connect(place)) as file, file:
+        file.execute("UPDATE conversations SET changed_s = -9e999")
+    async with chatting(FakeModel(), history=history) as (app, pilot):
+        await pilot.press("ctrl+o")
+        await wait_until(lambda: isinstance(app.screen, ConversationsScreen))
+        found = app.screen.query_one(OptionList)
+        assert "long ago" in str(found.get_option_at_index(0).prompt)
+
+
 async def test_a_conversation_is_renamed_exported_and_deleted_from_the_list(
     place: Path, tmp_path: Path
 ) -> None:
@@ -329,8 +367,8 @@ async def test_an_answer_to_nothing_as_a_foreign_file_may_hold_is_not_made_anew(
 
 
 def test_times_and_file_names_are_in_words() -> None:
-    assert [ago(s) for s in (-3, 5, 90, 7200, 100_000, 400_000)] == [
-        "0 s ago", "5 s ago", "2 min ago", "2 h ago", "yesterday", "4 days ago",
+    assert [ago(s) for s in (-3, 5, 90, 7200, 100_000, 400_000, 1e300, math.inf, math.nan)] == [
+        "0 s ago", "5 s ago", "2 min ago", "2 h ago", "yesterday", "4 days ago", *3 * ["long ago"],
     ]  # fmt: skip
     assert file_name("What is “sorting”?\n/etc") == "what-is-sorting-etc.md"
     assert file_name("…") == "conversation.md"

@@ -13,6 +13,7 @@ from waiting import wait_until
 
 from edgespec.decoding.events import Finished, PromptRead, Stop
 from edgespec.tui.app import ChatApp
+from edgespec.tui.conversations_screen import ConversationsScreen
 from edgespec.tui.help_screen import HelpScreen
 from edgespec.tui.keys import ACTIONS, KEYS, USES
 from edgespec.tui.theme import DARK, LIGHT
@@ -345,3 +346,37 @@ async def test_letters_that_are_typed_beside_the_rounds_are_not_lost() -> None:
         await pilot.press("h", "i", "space", "7")
         assert app.prompt.text == "hi 7"
         assert app.prompt.has_focus
+
+
+async def test_what_is_pasted_beside_the_rounds_is_not_lost_and_before_a_dialog_is_no_message() -> (
+    None
+):
+    async with chatting(FakeModel(), WIDE) as (app, pilot):
+        await answered(app, pilot)
+        await pilot.press("f3")
+        assert not app.prompt.has_focus
+        app.post_message(events.Paste("some\x1b[2J text"))
+        await wait_until(lambda: app.prompt.text == "some text")
+        assert app.prompt.has_focus
+        app.set_focus(None)
+        app.post_message(events.Paste(", more"))
+        await wait_until(lambda: app.prompt.text == "some text, more")
+        await pilot.press("f1")
+        await wait_until(lambda: isinstance(app.screen, HelpScreen))
+        app.post_message(events.Paste("hidden"))
+        await pilot.pause()
+        await pilot.press("escape")
+        assert app.prompt.text == "some text, more"
+
+
+async def test_control_c_copies_what_is_selected_in_the_line_of_a_dialog() -> None:
+    model = FakeModel(scripts=(endless(),), pace_s=0.002)
+    async with chatting(model) as (app, pilot):
+        await running(app, pilot)
+        await pilot.press("ctrl+o")
+        await wait_until(lambda: isinstance(app.screen, ConversationsScreen))
+        await pilot.press(*"abc", "shift+home", "ctrl+c")
+        assert app.clipboard == "abc"
+        assert app.backstage.busy
+        await pilot.press("ctrl+c")
+        await wait_until(lambda: not app.backstage.busy, "the stop, as nothing is selected now")

@@ -20,6 +20,7 @@ from edgespec.models.here import Here
 from edgespec.models.installed import InstalledModel, InstalledPair, trained_dir
 from edgespec.tui import models_screen
 from edgespec.tui.app import ChatApp
+from edgespec.tui.attach import Attached, framed
 from edgespec.tui.engine import ChatSetup, Load
 from edgespec.tui.models_screen import Choice, ModelsScreen
 from edgespec.tui.token_detail import TokenDetail
@@ -201,6 +202,57 @@ async def test_control_l_lists_the_models_and_loads_the_chosen_one(
         assert "not a language model" in str(options.get_option_at_index(1).prompt)
         await pilot.press("down", "enter")
         await wait_until(lambda: app.backstage.talking.answerer.name == "big")
+
+
+async def test_the_model_that_answers_now_is_not_loaded_again_from_the_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(models_screen, "choices", lambda: (Choice("demo", "small"),))
+    model, again = FakeModel(scripts=(endless(),), pace_s=0.002), FakeModel()
+    async with chatting(model, change=with_models(demo=again)) as (app, pilot):
+        await running(app, pilot)
+        await pilot.press("ctrl+l")
+        await wait_until(lambda: isinstance(app.screen, ModelsScreen))
+        await wait_until(lambda: app.screen.query_one(OptionList).option_count == 1)
+        await pilot.press("enter")
+        await wait_until(lambda: not isinstance(app.screen, ModelsScreen))
+        await pilot.pause()
+        assert app.backstage.busy
+        assert "loading demo" not in shown(app)
+
+
+class Letters(FakeModel):
+    """Counts a token a character."""
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+
+async def test_another_model_counts_with_its_own_tokens_what_was_sent_and_what_waits() -> None:
+    other = Letters(info=replace(FakeInfo(), pair="big", target="Big-7B"))
+    async with chatting(FakeModel(), change=with_models(big=other)) as (app, pilot):
+
+        async def counted(attached: Attached, tokens: int) -> None:
+            expected = [(attached.name, tokens)]
+            await wait_until(
+                lambda: [(one.name, one.tokens) for one in app.composer.attached] == expected
+            )
+
+        sent, waits = Attached("sent.md", "text"), Attached("waits.md", "text")
+        app.composer.attach(sent)
+        await counted(sent, 4)
+        await answered(app, pilot)
+        app.composer.attach(waits)
+        await counted(waits, 4)
+        await pilot.press("ctrl+e")
+        await counted(sent, 4)
+        await command(app, pilot, "/model big")
+        await wait_until(lambda: app.backstage.talking.answerer.name == "big")
+        await counted(sent, len(framed("", [sent])))
+        await pilot.press("escape")
+        await counted(waits, len(framed("", [waits])))
+        await pilot.press("ctrl+e")
+        await counted(sent, len(framed("", [sent])))
 
 
 async def test_names_of_models_complete_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

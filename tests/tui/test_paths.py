@@ -21,6 +21,7 @@ from edgespec.tui.paths import (
     numbered,
     turn_for,
     turn_of,
+    used_before,
 )
 from edgespec.tui.talking import Answerer
 from edgespec.tui.transcript import Mark, Voice
@@ -335,3 +336,13 @@ def test_tokens_without_their_texts_are_numbered_all_the_same(talk: Conversation
         ("", Mark.PLAIN),
         ("", Mark.PLAIN),
     )
+
+
+def test_before_a_message_stood_what_the_last_answer_above_it_told() -> None:
+    talk = History.in_memory().new()
+    asked = []
+    for stats in ({"prompt_tokens": 20, "completion_tokens": 3}, {"prompt_tokens": "many"}):
+        asked.append(talk.say("question").id)
+        talk.finish(talk.begin_answer("demo", 7).id, "answer", (1,), State.WHOLE, stats)
+    asked.append(talk.say("question").id)
+    assert [used_before(talk.path, id) for id in asked] == [0, 23, 0]

@@ -130,10 +130,25 @@ def test_a_conversation_that_another_program_deleted_goes_on_in_memory(
     conversation.rename("three")
     assert [message.content for message in conversation.path] == ["one", "two"]
     assert told == [
-        "The conversation was deleted by another edgespec, so this conversation goes on in memory"
-        " only; export it to keep it."
+        "The conversation was deleted by another edgespec, so “one” goes on in memory only; export"
+        " it to keep it."
     ]
     assert [m.content for m in there.load(2).messages] == ["other"]
+
+
+def test_of_each_conversation_that_another_program_deleted_it_is_told(open_history: Open) -> None:
+    here, there = open_history(), open_history()
+    told: list[str] = []
+    here.listen(told.append)
+    talks = [here.new(), here.new()]
+    for talk in talks:
+        talk.say("the same")
+        there.delete(talk.id)
+    for talk in talks:
+        talk.say("more")
+    assert len(told) == 2
+    assert all("“the same” goes on in memory only" in note for note in told)
+    assert list(here.notes) == told
 
 
 def test_a_write_that_another_program_holds_up_is_made_up_for_by_the_next(
