@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -128,9 +128,9 @@ class Answer:
             alternatives=options.alternatives,
         )
         Decoding(session, request, Nothing())  # a prompt that does not fit is said at once
-        loaded.target.cost.at(len(self._given))  # whether trees pay hangs on it
+        _proposer(loaded, asked)  # says now what would be wrong later
         # the proposer may be at work for another answer until this one's turn comes
-        self._start = partial(speculate, session, request, _proposer(loaded, asked))
+        self._start = partial(_speculating, loaded, asked, request)
 
     def events(self) -> Generator[Event]:
         if self._over:
@@ -198,6 +198,11 @@ def _end_of(prompt: Tokens, tokenizer: Tokenizer) -> str:
     pieces = [tokenizer.piece(int(token)) for token in prompt[-_END_OF_PROMPT:]]
     last = max((at for at, piece in enumerate(pieces) if not piece), default=0)
     return b"".join(pieces[last:]).decode("utf-8", errors="replace")
+
+
+def _speculating(loaded: Loaded, asked: Asked, request: Request) -> Iterator[Event]:
+    loaded.target.cost.at(len(request.prompt))  # whether trees pay hangs on it
+    return speculate(loaded.target.session, request, _proposer(loaded, asked))
 
 
 def _proposer(loaded: Loaded, asked: Asked) -> Proposer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from time import monotonic, perf_counter
 from typing import TypeVar
@@ -92,25 +92,29 @@ class Desk:
         if not self._takes(asked_in or threading.get_ident(), lambda: answer.cancelled):
             yield answer.cut_short()
             return
-        events = answer.events()
         try:
-            with self._queueing:
-                self._waiting.discard(answer)
-                self._running = answer
-            while not answer.cancelled:
-                event = self._next(events)
-                if event is None:
-                    return
-                yield event
-                if isinstance(event, Finished):
-                    return
-            yield answer.cut_short()
+            yield from self._read(answer)
         finally:
-            with self._queueing:
-                self._running = None
             self._read_in = None
-            events.close()
             self._busy.release()
+
+    def _read(self, answer: Answer) -> Iterator[Event]:
+        with self._queueing:
+            self._waiting.discard(answer)
+            self._running = answer
+        with closing(answer.events()) as events:
+            try:
+                while not answer.cancelled:
+                    event = self._next(events)
+                    if event is None:
+                        return
+                    yield event
+                    if isinstance(event, Finished):
+                        return
+                yield answer.cut_short()
+            finally:
+                with self._queueing:
+                    self._running = None
 
     def between_answers(self, work: Callable[[], Found]) -> Found:
         """Do something with the session while no answer uses it."""

@@ -11,7 +11,7 @@ from edgespec.backends import Backend, DeviceMemory, LoadedModel, Placement, Ses
 from edgespec.decoding.proposer import Proposer
 from edgespec.decoding.request import RuleName
 from edgespec.decoding.session import Session
-from edgespec.errors import BadInput, EdgespecError
+from edgespec.errors import BackendMissing, BadInput, EdgespecError
 from edgespec.history import History
 from edgespec.history.earlier import earlier_answers
 from edgespec.measuring import SAMPLE, Measured, measured_session
@@ -251,6 +251,18 @@ class KeepsOtherwise(Protocol):
         ...
 
 
+def plan_for(pair: Pair, options: LoadOptions) -> memory.MemoryPlan:
+    """What a pair takes as it would be loaded here; by its files where no backend loads it.
+
+    Raises: NotFound, BadInput, ModelFileError, IncompatiblePair.
+    """
+    wanted = _check(pair, options)
+    try:
+        return _as_kept(wanted, backends.find(options.backend, wanted.formats))
+    except (BackendMissing, ImportError):  # whatever is wrong with it, the plan is asked for
+        return wanted.plan
+
+
 def _as_kept(checked: _Checked, backend: type[Backend]) -> memory.MemoryPlan:
     """The plan with the sizes of what the backend loads."""
     keeper: object = backend
@@ -354,7 +366,7 @@ def _drafter(
     known = [token for token in sample if token < checked.shared] * _SAMPLE_TIMES
     prompt = known[: context // 2]
     vocab, read_s = checked.shared, reading_seconds(session, prompt)
-    takes = DraftCost(plain_seconds(session, prompt), read_s)
+    takes = DraftCost(plain_seconds(session, prompt[: len(sample)]), read_s)
     hope = FAMILY_HOPE if checked.table is None else TRAINED_HOPE
     chain, branching = SmallModel(session, vocab, hope), Branching(session, vocab, hope)
     return Drafter(chain, takes, ModelTree(session, vocab, hope), branching)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from edgespec.cli.options import Given, Names
@@ -11,10 +11,7 @@ from edgespec.cli.output import one_line
 from edgespec.errors import EdgespecError, OutOfMemory
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from edgespec.backends import DeviceMemory
-    from edgespec.models.memory import MemoryPlan
     from edgespec.options import LoadOptions
 
 
@@ -37,12 +34,12 @@ def planned(names: Names, options: LoadOptions, gpus: Iterable[DeviceMemory]) ->
 
     Raises: NotFound, BadInput, ModelFileError, IncompatiblePair.
     """
-    from edgespec.loading import room
+    from edgespec.loading import plan_for, room
     from edgespec.models import fit, memory
     from edgespec.models.pairs import resolve
 
     chosen = resolve(*names)
-    needed, free = _needed(chosen.target, chosen.draft, options), room(gpus)
+    needed, free = plan_for(chosen, options), room(gpus)
     changes: tuple[str, ...] = ()
     try:
         if options.fit:
@@ -65,22 +62,3 @@ def planned_usually(given: Given, gpus: Iterable[DeviceMemory]) -> Planned | Non
         return planned(given.which(None), given.load_options(), gpus)
     except EdgespecError:  # a pair that is damaged is told when it is opened
         return None
-
-
-def _needed(target: Path, draft: Path | None, options: LoadOptions) -> MemoryPlan:
-    from edgespec.loading import usual_context
-    from edgespec.models import memory
-    from edgespec.models.model_header import header_of
-
-    header = header_of(target)
-    drafter = header_of(draft) if draft else None
-    context = options.context or usual_context(header)
-    plan = replace(
-        memory.plan(header, drafter, context, options.kv_type),
-        gpu_layers=options.gpu_layers,
-        draft_gpu_layers=options.draft_gpu_layers,
-        cpu_moe=options.cpu_moe,
-        flash_attention=options.flash_attention,
-    )
-    memory.check_kv_type(plan)
-    return plan

@@ -16,7 +16,19 @@ _LAYER: Final = re.compile(r"blk\.(\d+)\.")
 _ATTENTION_AND_STATE: Final = ("falcon-h1",)  # every layer of these has both
 # llama.cpp keeps older states of these, so that guesses can be taken back
 _SNAPSHOT_ARCHITECTURES: Final = frozenset(
-    ("qwen35", "qwen35moe", "nemotron_h", "nemotron_h_moe", "lfm2", "lfm2moe")
+    (
+        "qwen35",
+        "qwen35moe",
+        "qwen4exp",
+        "nemotron_h",
+        "nemotron_h_moe",
+        "lfm2",
+        "lfm2moe",
+        "kimi-k3",
+        "deepseek4",
+        "glm5-next",
+        "bailingmoe3",
+    )
 )
 _SNAPSHOTS: Final = 16
 _F32: Final = 4

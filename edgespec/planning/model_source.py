@@ -131,6 +131,7 @@ class ModelSource:
         self._guess_s = takes.guess_s
         self._read_s = takes.read_s or takes.guess_s / _READS_A_GUESS
         self._read_to = -1  # tokens it has read in this answer; -1 before its first draft
+        self._since_anew = 0  # attempts since it last had to begin anew
         self._drafted, self._tail, self._attempted = EMPTY, NO_TAIL, False
         self._past, self._left = _Past(), HORIZON
         self._missed_s = 0.0  # lost so far by going without it, by its typical luck
@@ -164,8 +165,10 @@ class ModelSource:
         rows, tokens = self._expected(n, room, pace)
         seconds = self._cost.seconds(rows + 1) + n * self._guess_s
         tokens, seconds = self._past.blended(tokens, seconds)
-        # reading a prompt is spread over the attempts that may follow
-        share = 2.0 / max(left, 2) if anew else 0.0 if paid else 1.0
+        # reading a prompt is spread over the attempts that may follow, and reading it again over as
+        # many as followed the last time
+        spread = 2.0 / max(left, 2) if first else 1.0 / max(self._since_anew, 1) if anew else 1.0
+        share = 0.0 if paid and not anew else spread
         typical = self._beside.typical if state.rule.trees else ()
         follows = self._follows if state.rule.may_drop and self._guess_s > _LOOKING_S else tuple
         budget = WhilePays(
@@ -175,8 +178,8 @@ class ModelSource:
             self,
             tokens,
             seconds + share * reading_s,
-            lambda: self._draft(state, budget, pace, anew),
-            self._hopeful and (cheap or paid),
+            lambda: self._draft(state, budget, pace, spread if anew else None),
+            self._hopeful and (cheap or paid) and (first or not anew),
         )
 
     def _follows(self) -> Sequence[float]:
@@ -210,12 +213,16 @@ class ModelSource:
         missed = len(state.tokens) - self._read_to
         return self._read_to < 0 or unread > missed + RIDES_ALONG
 
-    def _draft(self, state: State, budget: WhilePays, pace: float, anew: bool) -> Draft:
+    def _draft(self, state: State, budget: WhilePays, pace: float, spread: float | None) -> Draft:
+        """spread: where it begins anew, the share of its reading that this draft has to earn."""
+        self._since_anew = self._since_anew + 1 if spread is None else 0
         self._drafted = draft = self.proposer.propose(state, budget)
         self._attempted, self._read_to, self._missed_s = True, len(state.tokens), 0.0
         self._tail, self._others = NO_TAIL, self.proposer.others if state.rule.trees else ()
         self._learn_timing()
-        self.spent_s = len(draft) * self._guess_s if anew else self.proposer.timing.total_s
+        guessing_s = len(draft) * self._guess_s
+        reading_s = max(0.0, self.proposer.timing.total_s - guessing_s)
+        self.spent_s = guessing_s + (1.0 if spread is None else spread) * reading_s
         if not state.rule.may_drop or not draft:
             return draft
         chances = [self._luck.probability(c) for c in self.proposer.confidences]

@@ -14,7 +14,9 @@ from edgespec.decoding.request import Request
 from edgespec.planning.cost import CostCurve
 from edgespec.planning.sources import Offer, Source
 
-CAUTION = 0.1  # share by which what a draft costs more than a plain pass must be outdone
+# shares by which what a draft costs more than a plain pass must be outdone: of sources that are
+# judged by what their attempts brought, and of those of which only estimates are known
+CAUTION, DOUBT = 0.1, 0.2
 KEEP = 0.9  # weight of the past in the pace, at each new round
 CREDIT, MOST_CREDIT = 1.0, 4.0  # plain passes that a source may lose at first, and ever
 TRUSTED_DEBT = 2.0  # plain passes that a source may owe while its offers look good
@@ -51,16 +53,12 @@ class Auto:
 
     def propose(self, state: State, budget: Budget) -> Draft:
         self._cost.at(len(state.tokens))
-        pace = self._pace()
-        plain = 1.0 - pace * self._cost.seconds(1)
         offers = [
-            offer
-            for source in self._sources
-            if (offer := self._ask(source, state, budget.nodes, pace))
+            offer for source in self._sources if (offer := self._ask(source, state, budget.nodes))
         ]
-        offers.sort(key=lambda offer: offer.gain(pace), reverse=True)
+        offers.sort(key=self._won, reverse=True)
         for offer in offers:
-            pays = offer.gain(pace) > plain
+            pays = self._won(offer) > 0
             if self._may_try(offer, pays) and (draft := self._make(offer)):
                 why = "" if pays else ", to see whether it pays"
                 self.plan = f"auto → {_short(draft)}{why}"
@@ -80,22 +78,28 @@ class Auto:
             source.observe(outcome)
             source.proposer.observe(outcome)
 
-    def _pace(self) -> float:
+    def _pace(self, source: Source) -> float:
         """Tokens a second that a draft's time must bring: what time brought lately, at least
         plain decoding's rate, and a premium since wide drafts are gambles."""
         plain = 1.0 / self._cost.seconds(1)
         lately = self._tokens / self._seconds if self._seconds else 0.0
-        return max(plain, lately) + CAUTION * plain
+        return max(plain, lately) + (CAUTION if source.probes else DOUBT) * plain
+
+    def _won(self, offer: Offer) -> float:
+        """Tokens that it would bring beyond a plain pass and what its further time must bring."""
+        return (
+            offer.tokens - 1.0 - self._pace(offer.source) * (offer.seconds - self._cost.seconds(1))
+        )
 
     def end(self) -> None:
         for source in self._sources:
             source.proposer.end()
 
-    def _ask(self, source: Source, state: State, room: int, pace: float) -> Offer | None:
+    def _ask(self, source: Source, state: State, room: int) -> Offer | None:
         if source in self._off:
             return None
         try:
-            return source.offer(state, room, pace)
+            return source.offer(state, room, self._pace(source))
         except Exception as error:  # one drafter's fault must not cost the others
             self._switch_off(source, error)
             return None

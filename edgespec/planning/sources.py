@@ -32,10 +32,6 @@ class Offer:
     make: Callable[[], Draft]
     worth_trying: bool = False
 
-    def gain(self, pace: float) -> float:
-        """Tokens won over what its time would bring at `pace`, tokens a second."""
-        return self.tokens - pace * self.seconds
-
 
 class Source(Protocol):
     """A proposer with an estimate of its luck."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from edgespec.text.tokenizer import Tokenizer
 
-_OPENING, _CLOSING = b"<think>", b"</think>\n\n"
+_OPENING, _CLOSING = "<think>", "</think>\n\n"
 _HEADS: Final = ("<|start|>", "<|channel|>", "<|channel>")
 _NAMES: Final = (*_HEADS, "<|message|>", "<channel|>")
 _ANSWERS: Final = ("final", "commentary")  # what is said to the user
@@ -33,44 +33,48 @@ class Channels:
         self._head: list[bytes] | None = None  # of a message that has not begun
         self._opened_by = ""
         self._thinks = False
-        self._owed = b""  # goes before the first text of a thought, so that an empty one is none
+        self._owed = ""  # goes before the first text of a thought, so that an empty one is none
 
-    def piece(self, token: int) -> bytes:
-        """The bytes of a token's text within this answer."""
+    def piece(self, token: int) -> tuple[str, bytes]:
+        """The mark that goes before a token's text within this answer, and the bytes of that."""
         name = self._names.get(token) if self.known else None
         if name in _HEADS:
             self._head, self._opened_by = [], name
         elif name == "<|message|>" and self._head is not None:
-            return self._begun()
+            return self._begun(), b""
         elif name == "<channel|>":
-            return self._answers()
+            return self._answers(), b""
         elif name is None:
             piece = self._tokenizer.piece(token)
             return self._said(piece) if self._head is None else self._named(self._head, piece)
-        return b""
+        return "", b""
 
-    def _said(self, piece: bytes) -> bytes:
-        owed, self._owed = (self._owed, b"") if piece else (b"", self._owed)
-        return owed + piece
+    def _said(self, piece: bytes) -> tuple[str, bytes]:
+        if not piece:
+            return "", b""
+        owed, self._owed = self._owed, ""
+        return owed, piece
 
-    def _named(self, head: list[bytes], piece: bytes) -> bytes:
+    def _named(self, head: list[bytes], piece: bytes) -> tuple[str, bytes]:
         head.append(piece)
         if self._opened_by == "<|channel>" and b"\n" in piece:
-            return self._begun() + self._said(piece.partition(b"\n")[2])
+            closing = self._begun()
+            opening, rest = self._said(piece.partition(b"\n")[2])
+            return closing + opening, rest
         if len(head) <= _LONGEST_HEAD:
-            return b""
+            return "", b""
         self._head = None
         return self._said(b"".join(head))
 
-    def _begun(self) -> bytes:
+    def _begun(self) -> str:
         head, self._head = b"".join(self._head or ()).decode(errors="replace").strip(), None
         if self._opened_by == "<|start|>" or head.startswith(_ANSWERS):
             return self._answers()
-        self._owed = self._owed or (b"\n\n" if self._thinks else _OPENING)
+        self._owed = self._owed or ("\n\n" if self._thinks else _OPENING)
         self._thinks = True
-        return b""
+        return ""
 
-    def _answers(self) -> bytes:
-        closing = _CLOSING if self._thinks and self._owed != _OPENING else b""
-        self._head, self._thinks, self._owed = None, False, b""
+    def _answers(self) -> str:
+        closing = _CLOSING if self._thinks and self._owed != _OPENING else ""
+        self._head, self._thinks, self._owed = None, False, ""
         return closing

@@ -22,11 +22,17 @@ class Detokenizer:
         self._decoder = _DECODER(errors="replace")
 
     def feed(self, token: int) -> str:
-        """The text that is complete with `token`.
+        """The text that is complete with `token`, with the mark of a thought before it if there is
+        one.
 
         Bytes that no later token can complete become U+FFFD.
         """
-        return self._decoder.decode(self._channels.piece(token))
+        return "".join(self.told(token))
+
+    def told(self, token: int) -> tuple[str, str]:
+        """The same with that mark apart, which the model did not say."""
+        mark, piece = self._channels.piece(token)
+        return mark, self._decoder.decode(piece)
 
     def flush(self) -> str:
         """U+FFFD where the answer ended inside a character, else nothing."""

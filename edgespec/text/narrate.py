@@ -52,7 +52,7 @@ class Narrator:
     def _committed(self, token: int) -> str:
         if token in self._tokenizer.end_tokens:
             return ""
-        return self._sanitizer.feed(self._stops.feed(self._detokenizer.feed(token)))
+        return self._sanitizer.feed(self._stops.feed_behind(*self._detokenizer.told(token)))
 
     def alone(self, token: int) -> str:
         """A token by itself: it may be half a character, or be thrown away. Empty where it ends

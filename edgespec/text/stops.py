@@ -35,6 +35,13 @@ class StopFilter:
                 return self._release(text[: at + 1], max(done), keep=False)
         return self._release(text, max(matcher.matched for matcher in self._matchers), keep=True)
 
+    def feed_behind(self, mark: str, text: str) -> str:
+        """The same behind a mark that is no part of what was said: no stop string reaches over
+        it."""
+        if not mark or self.stopped:
+            return self.feed(text)
+        return self.flush() + mark + self.feed(text)
+
     def flush(self) -> str:
         """What was held back, once no more text comes."""
         held, self._held = self._held, ""
@@ -63,7 +70,7 @@ class StopStrings:
     def first_stop(self, tokens: Sequence[int]) -> int | None:
         """How many of these new tokens to keep, the one that completes a stop included."""
         for count, token in enumerate(tokens, 1):
-            self._filter.feed(self._text.feed(token))
+            self._filter.feed_behind(*self._text.told(token))
             if self._filter.stopped:
                 return count
         return None

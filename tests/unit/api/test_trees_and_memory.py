@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from api_trials import Load
 from edgespec import Speculation
 from edgespec.answering import Answer, Asked
 from edgespec.api import Model
+from edgespec.decoding.events import Event
 from edgespec.errors import BadInput
 from edgespec.history import History, State
 from edgespec.options import AnswerOptions, LoadOptions
@@ -150,9 +152,15 @@ def test_where_chains_are_exact_to_the_bit_auto_drafts_no_trees_and_the_exceptio
 
 @pytest.mark.parametrize("before", [0, 4000])
 def test_trees_are_drafted_by_the_length_of_this_text_and_not_of_the_one_before(
-    opened: Load, before: int
+    opened: Load, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
-    loaded = opened()._desk.loaded
+    loaded, used = opened()._desk.loaded, list[Auto]()
+
+    def speculate(session: object, request: object, proposer: Auto) -> Iterator[Event]:
+        used.append(proposer)
+        return iter(())
+
+    monkeypatch.setattr("edgespec.answering.speculate", speculate)
     cost = CostCurve({1: 1.0, 4: 1.1}, token_s=1e-3)
     cost.at(before)
     assert (cost.relative(4) > CHEAP_ROWS) == (before > 0)
@@ -162,5 +170,5 @@ def test_trees_are_drafted_by_the_length_of_this_text_and_not_of_the_one_before(
     changed = replace(loaded, luck=luck, target=target)
     asked = Asked.of(AnswerOptions(), Speculation(), {})
     answer = Answer(changed, loaded.models[0].tokenizer, asked, np.array([1, 2], np.int32))
-    auto = answer._start.args[-1]
-    assert auto._sources == [luck.text]
+    assert list(answer.events()) == []
+    assert [auto._sources for auto in used] == [[luck.text]]

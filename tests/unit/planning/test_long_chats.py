@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 from simulator import PROMPT, T1, Cost, Guesses, Holds, Run, curve, flat, machine_for, run, usual
 
@@ -67,3 +70,18 @@ def test_that_another_part_must_be_read_is_not_held_against_a_model_that_pays() 
     """In an answer of 3000 tokens it begins anew with some 450 every 450."""
     ample, little = (long_answer(kind, flat, 0.7).relative for kind in (Reads, ReadsTheEnd))
     assert ample < little < 1.02 * ample
+
+
+class Forgets(Reads):
+    """Keeps nothing of a text that it guessed wrongly about, as models with a state may."""
+
+    def _reads(self, start: int, guesses: Sequence[int]) -> None:
+        super()._reads(start, guesses)
+        if guesses != self._machine.text[start : start + len(guesses)]:
+            list(self._session.prefill(np.empty(0, dtype=np.int32)))
+
+
+def test_a_model_that_must_read_everything_again_and_again_is_given_up() -> None:
+    told = long_answer(Forgets, flat, 0.7)
+    assert any(round_.guesses for round_ in told.rounds), "it was tried"
+    assert told.relative < 1.1

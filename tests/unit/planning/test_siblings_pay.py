@@ -61,6 +61,7 @@ class Ranked(Guesses):
             others.append(rest)
         self.others = others
         self.timing = DraftTiming(len(guesses), 1, self._guess_s, self._machine.now - started)
+        self._reads(len(state.tokens), guesses)
         return Draft.chain(guesses, "draft")
 
     def _place(self, truth: int) -> list[Guessed]:

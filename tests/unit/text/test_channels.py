@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from edgespec.conversation import PromptEncoder, Spoken
 from edgespec.text.detokenize import Detokenizer
+from edgespec.text.narrate import Narrator
+from edgespec.text.stops import StopStrings
 from edgespec.text.template import Message
 from edgespec.text.thoughts import without_thought
 
@@ -172,3 +174,21 @@ def test_without_channels_the_template_cuts_thoughts_itself() -> None:
     talk = [Message("user", "2+2?"), Message("assistant", "<think>Hm.</think>4")]
     ids = encoder.encode([*talk, Message("user", "3?")], {}).tolist()
     assert b"<think>Hm.</think>4" in bytes(one for one in ids if one < 256)
+
+
+@pytest.mark.parametrize("stop", ["\n\n", "\n", "think"])
+def test_a_stop_string_is_looked_for_in_what_the_model_said_alone(stop: str) -> None:
+    tokenizer = Bytes(HARMONY)
+    said = f"<|channel|>analysis<|message|>Hm.<|end|>{FINAL}4{stop}5"
+    ids = tokenizer.encode(said, special=True)
+    assert StopStrings(tokenizer, [stop]).first_stop(ids) == len(ids) - 1
+    narrator = Narrator(tokenizer, [stop])
+    assert "".join(narrator.begun(ids)) == "<think>Hm.</think>\n\n4"
+
+
+def test_no_stop_string_reaches_from_a_thought_into_the_answer() -> None:
+    tokenizer = Bytes(HARMONY)
+    ids = tokenizer.encode(f"<|channel|>analysis<|message|>a<|end|>{FINAL}b", special=True)
+    assert StopStrings(tokenizer, ["ab"]).first_stop(ids) is None
+    narrator = Narrator(tokenizer, ["ab"])
+    assert "".join(narrator.begun(ids)) == "<think>a</think>\n\nb"
