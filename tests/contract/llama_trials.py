@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Unpack
+from typing import Any, Unpack
 
+import pytest
 from answer_trials import (
     PLAIN,
     Chains,
@@ -23,6 +25,7 @@ from tiny_models import Shape, Tiny, TinyModels
 
 from edgespec.backends import Placement, SessionOptions
 from edgespec_llamacpp import LlamaCppBackend
+from edgespec_llamacpp.library import library
 from edgespec_llamacpp.model import LlamaModel
 from edgespec_llamacpp.session import LlamaSession
 
@@ -40,6 +43,7 @@ __all__ = [
     "assert_same_text",
     "sampler",
     "session",
+    "watch_calls",
     "with_prediction",
     "words",
 ]
@@ -73,3 +77,20 @@ class Models:
 def session(model: LlamaModel, context: int = EXACT.context) -> LlamaSession:
     """One thread, float32 cache, no flash attention: where rounding is at its best."""
     return model.session(replace(EXACT, context=context))
+
+
+def watch_calls(
+    patch: pytest.MonkeyPatch, names: Iterable[str], told: Callable[[str, object], None]
+) -> None:
+    """Tell of every native call with one of these names, and what came of it."""
+
+    def watched(name: str, native: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            result = native(*given)
+            told(name, result)
+            return result
+
+        return call
+
+    for name in names:
+        patch.setattr(library(), name, watched(name, getattr(library(), name)))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_trials import session
+from llama_trials import session, watch_calls
 from tiny_models import TinyModels
 
 from edgespec.backends import Placement, SessionOptions
@@ -30,18 +30,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often what was loaded or opened came, and how often it was freed."""
     counted = Counter[str]()
 
-    def counting(name: str) -> None:
-        real = getattr(library(), name)
+    def told(name: str, result: object) -> None:
+        counted[name] += name in (FREES, CLOSES) or bool(result)
 
-        def call(*given: Any) -> Any:
-            result = real(*given)
-            counted[name] += name in (FREES, CLOSES) or bool(result)
-            return result
-
-        monkeypatch.setattr(library(), name, call)
-
-    for name in (LOADS, FREES, OPENS, CLOSES):
-        counting(name)
+    watch_calls(monkeypatch, (LOADS, FREES, OPENS, CLOSES), told)
     return counted
 
 

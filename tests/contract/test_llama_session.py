@@ -19,6 +19,7 @@ from llama_trials import (
     assert_same_text,
     sampler,
     session,
+    watch_calls,
     words,
 )
 
@@ -28,7 +29,6 @@ from edgespec.decoding.events import Stop
 from edgespec.decoding.loop import speculate
 from edgespec.errors import BackendFailed, BadInput, CacheFull, OutOfMemory
 from edgespec.testing import random_draft, read
-from edgespec_llamacpp.library import library
 from edgespec_llamacpp.session import LlamaSession
 
 CHUNK = 128  # tokens of a prompt that one pass on a CPU reads
@@ -97,18 +97,8 @@ def test_a_lazy_session_lets_a_few_tokens_ride_with_the_next_pass(
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The native calls that begin a pass or wait for its end, as they come."""
     told = list[str]()
-
-    def noted(name: str) -> None:
-        native = getattr(library(), name)
-
-        def call(*arguments: object) -> object:
-            told.append(name)
-            return native(*arguments)
-
-        monkeypatch.setattr(library(), name, call)
-
-    noted("llama_decode")
-    noted("llama_synchronize")
+    names = ("llama_decode", "llama_synchronize")
+    watch_calls(monkeypatch, names, lambda name, _: told.append(name))
     return told
 
 

@@ -314,15 +314,18 @@ async def test_an_async_answer_inside_an_unfinished_one_is_refused(pair: Model) 
     events.close()
 
 
+def _thinking(model: Model, prompt: str) -> set[bool]:
+    """Whether the prompt had opened a thought, as every event that speaks of it tells."""
+    events = model.stream(prompt, max_tokens=2)
+    return {event.thinking for event in events if isinstance(event, PromptRead)}
+
+
 @pytest.mark.parametrize("opened_by", ["<think>\\n", "[THINK]", "<think>"])
 def test_a_prompt_that_opens_a_thought_says_so(
     opened: Load, tiny_models: TinyModels, opened_by: str
 ) -> None:
     template = CHATML.replace("assistant\\n", f"assistant\\n{opened_by}")
-    model = opened(str(tiny_models(layers=2, template=template)))
-    read = [e for e in model.stream("Why?", max_tokens=2) if isinstance(e, PromptRead)]
-    assert read
-    assert all(event.thinking for event in read)
+    assert _thinking(opened(str(tiny_models(layers=2, template=template))), "Why?") == {True}
 
 
 @pytest.mark.parametrize("behind", ["", "<think>\\n\\n</think>\\n\\n"])
@@ -331,9 +334,7 @@ def test_a_prompt_that_opens_none_or_has_closed_it_says_that(
 ) -> None:
     template = CHATML.replace("assistant\\n", f"assistant\\n{behind}")
     model = opened(str(tiny_models(layers=2, template=template)))
-    read = [e for e in model.stream("Why <think>", max_tokens=2) if isinstance(e, PromptRead)]
-    assert read
-    assert not any(event.thinking for event in read)
+    assert _thinking(model, "Why <think>") == {False}
 
 
 def test_a_tag_that_a_user_ends_with_opens_no_thought(
@@ -341,6 +342,4 @@ def test_a_tag_that_a_user_ends_with_opens_no_thought(
 ) -> None:
     template = "{{ '<|im_start|>' + messages[0]['content'] + '<|im_end|>' }}"
     model = opened(str(tiny_models(layers=2, template=template)))
-    read = [e for e in model.stream("What is <think>", max_tokens=2) if isinstance(e, PromptRead)]
-    assert read
-    assert not any(event.thinking for event in read)
+    assert _thinking(model, "What is <think>") == {False}
